@@ -98,7 +98,7 @@ func (r *rows) put(changes []Change) {
 	for i := range changes {
 		t := r.model.Table(changes[i].Table)
 		c := r.cell(t, t.KeyOf(changes[i].Row))
-		c.known = true
+		c.known = c.known || changes[i].New
 		r.bytes -= sizeOf(c.row)
 		if c.row = changes[i].Row; changes[i].Delete {
 			c.row = nil

@@ -164,7 +164,7 @@ func (f *viewFeed) tidy(ctx context.Context) (left []projections.Build, err erro
 	}
 	kept := false
 	for _, b := range slices.Backward(all) {
-		if true {
+		if b.Loaded && (b.Live || !kept) {
 			kept = kept || !b.Live
 			left = append(left, b)
 			continue

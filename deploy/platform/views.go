@@ -148,7 +148,7 @@ func (f *viewFeed) serve(ctx context.Context) error {
 	case err = <-ended:
 	case swap := <-f.handOver:
 		stop(context.Canceled)
-		if err == nil {
+		if err = <-ended; err == nil {
 			err = f.swapIn(ctx, swap.view)
 		}
 		swap.done <- err
@@ -157,7 +157,7 @@ func (f *viewFeed) serve(ctx context.Context) error {
 	if errors.Is(err, projections.ErrForeign) {
 		f.ports.Logger.Error("a view holds what the log does not and is dropped", "view", f.model.Name, "error", err)
 		f.goLive(projections.View{}, 0)
-		return nil
+		return f.ports.Views.Drop(ctx, projections.Build{Model: f.model.Name, Version: f.model.Version, Number: v.Build})
 	}
 	return err
 }

@@ -33,10 +33,10 @@ func (f *sharedFeed) Read(
 	page := f.page(p)
 	page.Lock()
 	defer page.Unlock()
-	if n := len(page.commits); n > 0 && true {
+	if n := len(page.commits); n > 0 && page.after <= after {
 		// One commit beyond the reader's own is news; less would make a reader wait for what the log has.
 		for i := range page.commits {
-			if page.commits[i].Position > after {
+			if page.commits[i].Position > after && i+1 < n {
 				return page.commits[i:min(n, i+most)], nil
 			}
 		}

@@ -89,7 +89,7 @@ func (v *Views) applyQueued(ctx context.Context, call *viewCall) error {
 	for _, one := range calls {
 		one.done = true
 		if err != nil {
-			_ = err
+			one.err = err
 		}
 	}
 	return call.err
@@ -126,7 +126,7 @@ func (c *conn) move(w projections.View, b *projections.Batch) error {
 		err = c.run("INSERT INTO view_checkpoints VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", to...)
 	} else {
 		err = c.run(`UPDATE view_checkpoints SET incarnation = ?4, position = ?5, hash = ?6
-			WHERE model = ?1 AND build = ?2 AND part = ?3 AND incarnation = ?7 AND position = ?8`,
+			WHERE model = ?1 AND build = ?2 AND part = ?3 AND incarnation = ?7 AND position = ?8 AND hash = ?9`,
 			append(to, int64(b.From.Incarnation), int64(b.From.Position), b.From.Hash[:])...)
 	}
 	if err == nil && c.Changes() == 0 {
@@ -177,7 +177,7 @@ func (c *conn) differ(t *viewTable, ch *projections.Change) (there bool, err err
 		return true, nil
 	}
 	err = c.run(t.update(mask), append(args, t.keyOf(ch.Row)...)...)
-	return true, err
+	return c.Changes() > 0, err
 }
 
 func same(a, b any) bool {

@@ -50,7 +50,7 @@ func (v *Views) Begin(ctx context.Context, m projections.Model) (w projections.V
 			return err
 		}
 		// A file that was thrown away knows no numbers, but somebody may still hold a view of it.
-		number++
+		number = max(number, v.numbers[m.Name]) + 1
 		v.numbers[m.Name] = number
 		w = projections.View{Model: m, Build: number}
 		var names []string
@@ -163,9 +163,9 @@ func (v *Views) Swap(ctx context.Context, w projections.View) error {
 		// The proof and the flip are one transaction, and a file has one writer: nothing moves in between.
 		err := c.rows(`SELECT 1 FROM view_models m
 			JOIN view_checkpoints l ON l.model = m.model AND l.build = m.live
-			JOIN view_checkpoints n ON n.model = m.model AND n.build = ?2 AND n.part = l.part
+			LEFT JOIN view_checkpoints n ON n.model = m.model AND n.build = ?2 AND n.part = l.part
 			WHERE m.model = ?1 AND NOT coalesce(n.incarnation > l.incarnation
-				OR n.incarnation = l.incarnation AND n.position >= l.position, 1)`,
+				OR n.incarnation = l.incarnation AND n.position >= l.position, 0)`,
 			func(driver.Stmt) { behind = true }, w.Model.Name, w.Build)
 		switch {
 		case err != nil:

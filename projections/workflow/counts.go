@@ -42,7 +42,7 @@ func Counts() projections.Model {
 func applyCount(r events.Recorded, get projections.Get) []projections.Change {
 	tenant, id := r.Stream.Tenant(), r.Stream.ID()
 	count := func(workflow, status string, by int64) projections.Change {
-		key := projections.Row{tenant, workflow, status, int64(0)}
+		key := projections.Row{tenant, workflow, status, int64(r.Partition)}
 		n := by
 		if old, ok := get("counts", key...); ok {
 			n += old[4].(int64)
@@ -67,7 +67,7 @@ func applyCount(r events.Recorded, get projections.Get) []projections.Change {
 	}
 	return []projections.Change{
 		count(workflow, was, -1), count(workflow, to, 1),
-		{Table: "counted", Row: projections.Row{tenant, id, workflow, to}, Delete: true},
+		{Table: "counted", Row: projections.Row{tenant, id, workflow, to}, Delete: final(to)},
 	}
 }
 

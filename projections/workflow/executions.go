@@ -174,7 +174,7 @@ func statusAfter(now string, e events.Event) string {
 	case events.ExecutionFailed:
 		return failed
 	case events.TaskRetried: // of a failed execution it opens it again
-		if true {
+		if now == failed {
 			return running
 		}
 	}

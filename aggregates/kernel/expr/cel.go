@@ -70,13 +70,16 @@ func compileCEL(src string) (expression, reads, *Problem) {
 
 func refused(issues *cel.Issues) *Problem {
 	first := issues.Errors()[0]
-	p := &Problem{
-		Code: CodeSyntax, Detail: first.Message, Line: first.Location.Line(), Column: first.Location.Column() + 1,
+	p := &Problem{Code: CodeSyntax, Detail: first.Message}
+	if line := first.Location.Line(); line > 0 { // what concerns the whole expression has no place
+		p.Line, p.Column = line, first.Location.Column()+1
 	}
 	switch {
 	case strings.Contains(first.Message, "found no matching overload"):
 		p.Code = CodeType
-		p.Detail += "; CEL does not mix int and double: write double(…) or int(…)"
+		if strings.Contains(first.Message, "int") && strings.Contains(first.Message, "double") {
+			p.Detail += "; CEL does not mix int and double: write double(…) or int(…)"
+		}
 	case strings.Contains(first.Message, "invalid int literal"), strings.Contains(first.Message, "invalid uint literal"),
 		strings.Contains(first.Message, "invalid double literal"):
 		p.Code = CodeRange

@@ -13,7 +13,7 @@ import (
 // expression (nobody could tell what must be loaded), a pattern or a time zone that comes from data (the first costs
 // what it likes, the second reads the machine's files).
 func inspect(tree *ast.AST) (r reads, problem *Problem) {
-	idents, named := 0, 0
+	idents, named, outputs := 0, 0, 0
 	seen := map[string]bool{}
 	isTasks := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == "tasks" }
 	task := func(name string) {
@@ -37,34 +37,57 @@ func inspect(tree *ast.AST) (r reads, problem *Problem) {
 				idents++
 			}
 		case ast.SelectKind:
-			if s := e.AsSelect(); isTasks(s.Operand()) {
+			s := e.AsSelect()
+			if isTasks(s.Operand()) {
 				task(s.FieldName())
+			}
+			if s.FieldName() == "output" && isTask(s.Operand(), isTasks) {
+				outputs++
 			}
 		case ast.CallKind:
 			call := e.AsCall()
-			if name, ok := taskTaken(call, isTasks); ok {
+			if name, ok := taken(call, isTasks); ok {
 				task(name)
+			}
+			if name, ok := taken(call, func(e ast.Expr) bool { return isTask(e, isTasks) }); ok && name == "output" {
+				outputs++
 			}
 			if detail := unfit(call); detail != "" {
 				refuse(e, CodeSyntax, detail)
 			}
 		}
 	}))
-	if idents != named {
+	switch {
+	case idents != named:
 		refuse(tree.Expr(), CodeTask, `tasks is read by name, as in tasks.create.output or tasks["create"].output`)
+	case named != outputs:
+		refuse(tree.Expr(), CodeSyntax, "of a task only its output can be read, as in tasks.create.output")
 	}
 	return r, problem
 }
 
-// taskTaken is the name in tasks["name"], tasks[?"name"] and tasks.?name.
-func taskTaken(call ast.CallExpr, isTasks func(ast.Expr) bool) (string, bool) {
+// isTask says that e is tasks.name in one of its spellings.
+func isTask(e ast.Expr, isTasks func(ast.Expr) bool) bool {
+	switch e.Kind() {
+	case ast.SelectKind:
+		return isTasks(e.AsSelect().Operand())
+	case ast.CallKind:
+		_, ok := taken(e.AsCall(), isTasks)
+		return ok
+	default:
+		return false
+	}
+}
+
+// taken is the name in of["name"], of[?"name"] and of.?name.
+func taken(call ast.CallExpr, of func(ast.Expr) bool) (string, bool) {
 	switch call.FunctionName() {
 	case operators.Index, operators.OptIndex, operators.OptSelect:
 	default:
 		return "", false
 	}
 	args := call.Args()
-	if len(args) != 2 || !isTasks(args[0]) || args[1].Kind() != ast.LiteralKind {
+	if len(args) != 2 || !of(args[0]) || args[1].Kind() != ast.LiteralKind {
 		return "", false
 	}
 	name, ok := args[1].AsLiteral().(types.String)

@@ -482,3 +482,23 @@ func TestRowsThatAPageNeedsAreAskedForTogether(t *testing.T) {
 	}
 	f.want("all", 200, 200)
 }
+
+func TestARowThatApplyRemovesWithoutLookingIsRemoved(t *testing.T) {
+	m := sums(nil)
+	add := m.Apply
+	m.Apply = func(e events.Recorded, get projections.Get) []projections.Change {
+		if e.Event.(added) > 0 {
+			return add(e, get)
+		}
+		gone := projections.Row{"acme", e.Stream.ID(), nil, nil}
+		return []projections.Change{{Table: "each", Row: gone, Delete: true}}
+	}
+	f := newFeeding(t, m)
+	f.book.write("thing/acme/a", known(3)...)
+	f.settle()
+	f.want("a", 3, 1)
+	f.book.write("thing/acme/a", known(-1)...)
+	f.restart() // and nothing is known of the row any more
+	f.settle()
+	f.want("a", 0, 0)
+}

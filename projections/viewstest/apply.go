@@ -42,6 +42,12 @@ var applyCases = []testCase{
 			old = row
 		}
 	}},
+	{"what the caller knows wrongly of a row that is not there loses nothing", func(r *run) {
+		v := r.live()
+		now := thing("acme", 1, "blue")
+		r.apply(v, 0, 1, []projections.Change{{Table: "things", Row: now, Had: thing("acme", 1, "red")}})
+		r.same(r.row(v, "things", "acme", "t01"), now)
+	}},
 	{"rows are read as they are asked for, nil for those that are not there", func(r *run) {
 		v := r.live(thing("acme", 1, "red"), thing("acme", 2, "red"))
 		rows, err := r.views.Rows(r.Context(), v, []projections.Key{

@@ -14,7 +14,7 @@ import (
 // taken evaluates a condition. False: the branch is not taken, or the condition failed and the task with it; both are
 // decided. While references are missing every branch counts as taken: what it will read is asked for too.
 func (d *draft) taken(t int32, task *dag.Task) bool {
-	text, ok := d.evaluate(t, task.When, task.WhenRefs)
+	text, ok := d.evaluate(t, "condition", task.When, task.WhenRefs)
 	switch {
 	case !ok:
 		return len(d.missing) > 0
@@ -105,15 +105,15 @@ func (d *draft) mapping(t int32, task *dag.Task) (text []byte, refs []int64, ok 
 	case task.With == nil:
 		return []byte("{}"), nil, len(d.missing) == 0
 	default:
-		text, ok = d.evaluate(t, task.With, task.WithRefs)
+		text, ok = d.evaluate(t, "mapping", task.With, task.WithRefs)
 		return text, d.refVersions(task.WithRefs), ok
 	}
 }
 
 // evaluate runs a template; ok is false when references are missing, or it failed and the task with it.
-func (d *draft) evaluate(t int32, template *expr.Template, refs []int32) (text []byte, ok bool) {
+func (d *draft) evaluate(t int32, what string, template *expr.Template, refs []int32) (text []byte, ok bool) {
 	if d.reads(template, refs) > readsMax {
-		d.stepFailed(t, codeTooLarge, "the mapping reads more bytes than can be held at once")
+		d.stepFailed(t, codeTooLarge, "the "+what+" reads more bytes than can be held at once")
 		return nil, false
 	}
 	scope, ok := d.scope(template, refs)
@@ -122,14 +122,17 @@ func (d *draft) evaluate(t int32, template *expr.Template, refs []int32) (text [
 	}
 	text, wrong := template.Eval(scope)
 	if wrong != nil {
-		d.stepFailed(t, wrong.Code, place(d.plan.Tasks[t].Name, wrong))
+		d.stepFailed(t, wrong.Code, "task "+d.plan.Tasks[t].Name+", "+place(what, wrong))
 		return nil, false
 	}
 	return text, true
 }
 
-func place(task string, e *expr.Error) string {
-	return "task " + task + ", mapping " + e.Place + ": " + e.Detail
+func place(what string, e *expr.Error) string {
+	if e.Place != "" {
+		what += " " + e.Place
+	}
+	return what + ": " + e.Detail
 }
 
 // stepFailed is the dead letter of a step that is decided here: trying again would come to the same.
@@ -158,7 +161,7 @@ func (d *draft) end() {
 	text, wrong := d.plan.Output.Eval(scope)
 	switch {
 	case wrong != nil:
-		d.emit(outputFailed(wrong.Code, "mapping "+wrong.Place+": "+wrong.Detail))
+		d.emit(outputFailed(wrong.Code, place("mapping", wrong)))
 	case len(text) > events.BlobBytesMax:
 		d.emit(outputFailed(codeTooLarge, "it has more bytes than are kept"))
 	default:

@@ -53,6 +53,9 @@ func Evolve(s *State, e events.ExecutionEvent, v events.Version) *State {
 }
 
 func (s *State) submitted(e events.ExecutionSubmitted) {
+	if s.status != None {
+		return
+	}
 	s.tasks = min(max(e.Tasks, 0), tasksMax)
 	words := wordsOf(s.tasks)
 	all := make(bitset, 3*words)

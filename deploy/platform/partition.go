@@ -231,19 +231,25 @@ func (p *partition) act(ctx context.Context, out *owner.Out, now events.Time) (w
 			call(r.Counts)
 		}
 	}
-	p.dispatch(ctx, now)
+	granted := p.dispatch(ctx, now)
+	for _, s := range out.Forgotten {
+		p.ports.Attempts.Forget(s)
+	}
 	p.waiting.Store(int64(p.agent.Waiting()))
 	p.hot.Store(int64(p.owner.Lane().Len()))
 	p.flying.Store(int64(p.agent.InFlight()))
 	wake = out.Wake
-	if at := p.owner.Deadline(); at != 0 && (wake == 0 || at < wake) {
-		wake = at
+	for _, at := range [...]events.Time{granted, p.owner.Deadline()} {
+		if at != 0 && (wake == 0 || at < wake) {
+			wake = at
+		}
 	}
 	return wake, nil
 }
 
-// dispatch does what the dispatcher has gathered: slots back, slots asked for, tasks sent.
-func (p *partition) dispatch(ctx context.Context, now events.Time) {
+// dispatch does what the dispatcher has gathered: slots back, slots asked for, tasks sent. It returns when tasks that
+// got no slot want the next step.
+func (p *partition) dispatch(ctx context.Context, now events.Time) (wake events.Time) {
 	d := p.agent.Out()
 	if len(d.Frees) > 0 {
 		p.warn("free slots", p.ports.Slots.Free(ctx, d.Frees))
@@ -258,7 +264,7 @@ func (p *partition) dispatch(ctx context.Context, now events.Time) {
 	if len(d.Takes) > 0 {
 		answers, err := p.ports.Slots.Take(ctx, d.Takes, dispatcher.SlotLasts)
 		p.warn("take slots", err)
-		p.agent.Granted(answers, now)
+		wake = p.agent.Granted(answers, now)
 	}
 	if len(d.Sends) > 0 {
 		for i := range d.Sends {
@@ -267,6 +273,7 @@ func (p *partition) dispatch(ctx context.Context, now events.Time) {
 		p.warn("send tasks", p.ports.Queue.Send(ctx, d.Sends)) // what is lost is sent again at its dispatch deadline
 	}
 	d.Reset()
+	return wake
 }
 
 func tenantsOf(rs []kernel.SlotRequest) (ts []string) {

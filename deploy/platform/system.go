@@ -66,7 +66,7 @@ func Open(ctx context.Context, cfg Config, logger *slog.Logger) (s *System, err 
 		return nil, err
 	}
 	s = &System{cfg: cfg, logger: logger, watches: newWatches(), boot: randomIDs{}.NewID().String()[:8]}
-	s.aggregates = append(workflowAggregates(), parking.Decider.Untyped())
+	s.aggregates = allAggregates()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -125,6 +125,10 @@ type parkingOf struct{ s *System }
 
 // Park keeps a command that panicked.
 func (p parkingOf) Park(ctx context.Context, c handle.Parked) error { return p.s.Handler.Park(ctx, c) }
+
+func allAggregates() []aggregates.Aggregate {
+	return append(workflowAggregates(), parking.Decider.Untyped())
+}
 
 // Aggregates are all of this build.
 func (s *System) Aggregates() []aggregates.Aggregate { return s.aggregates }

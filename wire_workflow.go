@@ -1,0 +1,10 @@
+//sluice:owns wire_workflow.go examples/onboarding/
+
+package main
+
+import "github.com/sluice-platform/sluice/gateways/cli/workflow"
+
+func init() {
+	parts = append(parts, workflow.Verbs)
+	views = append(views, "executions", "counts")
+}

@@ -15,6 +15,8 @@ const (
 	// batchEventsMax bounds the events of one append well below events.CommitEventsMax: what one command decides
 	// (a fan-out of pure steps) comes on top.
 	batchEventsMax = 1024
+	// batchBytesMax bounds the payloads of one append well below events.CommitBytesMax, with the same on top.
+	batchBytesMax = 256 << 10
 )
 
 // Decide works through every stream that has commands and nothing in flight.
@@ -35,7 +37,8 @@ func (l *Lane) Decide(now events.Time, out *LaneOut) {
 }
 
 func (l *Lane) load(h *Hot, out *LaneOut) {
-	h.loading, h.stale = true, true
+	h.loading, h.stale, h.fresh = true, true, false
+	h.reads++
 	l.stats.Reloads++
 	out.Loads = append(out.Loads, h.Stream)
 }
@@ -53,7 +56,7 @@ func (l *Lane) batch(h *Hot, now events.Time, out *LaneOut) {
 	f := &flight{hot: h, first: h.Version + 1}
 	at := max(now, h.At)
 	n := 0
-	for n < len(h.queue) && n < batchMax && len(f.facts) < batchEventsMax {
+	for n < len(h.queue) && n < batchMax && len(f.facts) < batchEventsMax && f.bytes < batchBytesMax {
 		what := l.one(h, &h.queue[n], at, n, f, out)
 		if what == waits && n == 0 {
 			return
@@ -102,11 +105,12 @@ func (l *Lane) one(h *Hot, m *Machine, at events.Time, n int, f *flight, out *La
 		if n > 0 {
 			return closes
 		}
-		if !h.fresh {
+		if !m.sought || !h.fresh { // what others have appended since it was last read may be what it speaks of
+			m.sought = true
 			l.load(h, out)
 			return waits
 		}
-		// Fresh from the store and still behind: a command of no log that we know. It decides nothing.
+		// Read since it came, and still behind: a command of no log that we know. It decides nothing.
 	case errors.Is(err, ErrPanic):
 		l.park(h, m, meta, err.Error(), out)
 	case err != nil:
@@ -131,7 +135,11 @@ func (l *Lane) settleFact(h *Hot, e events.Event, f *flight, o events.Origin) ev
 			r := aggregates.Ref{Kind: aggregates.RefPayload, Version: v}
 			h.pinned = append(h.pinned, PinnedRef{r, p.Inline})
 		}
-		e = f.write.keep(c, h.Stream.Tenant())
+		kept := f.write.keep(c, h.Stream.Tenant())
+		if c, ok := kept.(events.Carrier); ok {
+			f.bytes += len(c.Carried().Inline)
+		}
+		e = kept
 	}
 	h.State = h.Agg.Evolve(h.State, e, v)
 	return events.Fact{Event: e, Origin: o}

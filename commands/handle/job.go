@@ -43,6 +43,7 @@ type Job struct {
 	pinned Pinned
 	rounds int
 	write  Write
+	stored bool // the command's commit is in the log; the owner may not have heard of it
 	out    Outcome
 	err    error
 }
@@ -65,21 +66,26 @@ func NewJob(s events.Stream, c commands.Command, m commands.Meta, a aggregates.A
 // Result returns the outcome of a job that is done, or why it was refused.
 func (j *Job) Result() (Outcome, error) { return j.out, j.err }
 
-// Fresh returns the stream behind the job's own append, once, for the owner to take over; ok is false when nothing
-// was appended.
+// Fresh returns the stream at or behind the command's own commit, once, for the owner to take over: also when the
+// commit was found to be there already, since whoever made it may have told nobody. ok is false when there is none.
 func (j *Job) Fresh() (l Loaded, ok bool) {
-	if j.err != nil || j.write.Append == nil || j.out.Nothing || j.loaded.State == nil {
+	if j.err != nil || !j.stored || j.loaded.State == nil {
 		return Loaded{}, false
 	}
 	l, j.loaded = j.loaded, Loaded{}
+	l.read = false
 	return l, true
 }
 
-// Loaded gives the job its stream and decides.
+// Loaded gives the job its stream and decides. Behind a duplicate, which is either our own append answered late or
+// another request under the same derived id, it holds the request to the digest that is stored.
 func (j *Job) Loaded(l Loaded, now events.Time, entropy uint64) Next {
 	j.loaded, j.pinned, j.rounds = l, nil, 0
 	if key, ok := l.Keys[j.Meta.Command]; ok {
 		return j.repeated(key)
+	}
+	if j.stored { // without a key, or as the commit of another request: only one with this id was answered
+		return Next{Done: true}
 	}
 	if !j.Meta.Expect.Holds(l.Version) {
 		if l.Version == events.NoStream && !j.Meta.Expect.None() && j.Meta.Expect.Exists {
@@ -104,7 +110,10 @@ func (j *Job) repeated(k Key) Next {
 		return j.fail(commands.Refuse(commands.Invalid, commands.CodeKeyReused,
 			"this Idempotency-Key was used for another request; use a new key"))
 	}
-	j.out = Outcome{Stream: j.Stream, Partition: j.loaded.Partition, Version: k.Last, At: j.loaded.At, Nothing: true}
+	if !j.stored {
+		j.out = Outcome{Stream: j.Stream, Partition: j.loaded.Partition, Version: k.Last, At: j.loaded.At, Nothing: true}
+		j.stored = true
+	}
 	return Next{Done: true}
 }
 
@@ -188,8 +197,9 @@ func (j *Job) Answer(v events.Verdict, now events.Time, entropy uint64) Next {
 			Stream: j.Stream, Partition: j.write.Append.Partition,
 			Version: v.Version, Position: v.Position, At: v.At,
 		}
+		j.stored = true
 		if v.Kind == events.Duplicate {
-			return j.duplicate()
+			return Next{Load: true} // see there
 		}
 		return Next{Done: true}
 	case events.Fenced:
@@ -203,16 +213,6 @@ func (j *Job) Answer(v events.Verdict, now events.Time, entropy uint64) Next {
 			"too many writers at %s; send the same command again", j.Stream.ID()))
 	}
 	return Next{Load: true, Wait: time.Duration(entropy % uint64(redecideWait))}
-}
-
-// duplicate is either our own append, answered late, or another request under the same derived id: then the stored
-// digest decides, which only a load shows.
-func (j *Job) duplicate() Next {
-	j.loaded.State = nil // what is behind that commit by now, nobody here knows
-	if j.Meta.Digest == (commands.Digest{}) {
-		return Next{Done: true}
-	}
-	return Next{Load: true}
 }
 
 func (j *Job) fail(err error) Next {

@@ -36,6 +36,8 @@ type Machine struct {
 	Command commands.Command
 	Origin  events.Origin // beside the envelope when a batch answers several commands
 	Receipt uint64
+
+	sought bool // the stream was to be read anew because the command was ahead of it
 }
 
 // Hot is one stream in the lane's memory.
@@ -52,13 +54,14 @@ type Hot struct {
 	asking  bool // references are under way
 	wanted  bool // the agent wants them, not a decision
 	stale   bool // must be loaded before the next decision
-	fresh   bool // nothing was decided since the last load
+	reads   int  // loads that were asked for and have not come
+	fresh   bool // read from the log when no other load was under way, and nothing was decided since
 	dirty   bool
 
 	// Of the owner's timer heap.
 	Due     events.Time
 	Index   int  // -1: not in the heap
-	Overdue bool // its deadline passed while an append was in flight
+	Overdue bool // its deadline passed while an append was in flight or the state was not in memory
 }
 
 // InFlight says that the state is ahead of the log: an append has not answered yet.
@@ -73,6 +76,7 @@ type flight struct {
 	machines []Machine
 	yields   []int // events per machine command
 	facts    []events.Fact
+	bytes    int // of their payloads
 	first    events.Version
 }
 
@@ -201,15 +205,28 @@ func (l *Lane) Touch(s events.Stream, v events.Version) {
 // in memory is dropped.
 func (l *Lane) Take(in Loaded, out *LaneOut) {
 	h := l.hot(in.Stream)
-	if h == nil || h.fly != nil || h.Usable() && h.Version >= in.Version || !h.Usable() && h.Version > in.Version {
-		if h != nil && h.loading && h.fly == nil { // a read that was overtaken: once more
+	if h == nil {
+		return
+	}
+	if in.read {
+		h.reads = max(h.reads-1, 0)
+	}
+	last := in.read && h.reads == 0
+	switch {
+	case h.fly != nil:
+		// Whether it is news shows when the append has answered: then it is read.
+		h.stale = h.stale || in.Version > h.Version
+		return
+	case h.Usable() && h.Version >= in.Version, h.Version > in.Version:
+		h.fresh = h.fresh || last && h.Usable()
+		if h.loading { // a read that was overtaken: once more
 			h.loading = false
 			l.mark(h)
 		}
 		return
 	}
 	h.Loaded = in
-	h.loading, h.stale, h.fresh, h.pinned, h.rounds = false, false, true, nil, 0
+	h.loading, h.stale, h.fresh, h.pinned, h.rounds = false, false, last, nil, 0
 	out.Read = append(out.Read, h)
 	if len(h.queue) > 0 {
 		l.mark(h)
@@ -218,8 +235,9 @@ func (l *Lane) Take(in Loaded, out *LaneOut) {
 
 // Want has references of a stream loaded into the cache; the stream then counts as read once more.
 func (l *Lane) Want(h *Hot, refs []aggregates.Ref, out *LaneOut) {
+	h.wanted = true // when others are under way it is asked again after them
 	if !h.asking {
-		h.asking, h.wanted = true, true
+		h.asking = true
 		out.Refs = append(out.Refs, RefsWanted{h.Stream, refs})
 	}
 }

@@ -38,6 +38,8 @@ type Loaded struct {
 	Tail        int  // bytes of events and envelopes since the last snapshot
 	SnapLen     int  // bytes of the last snapshot
 	Newer       bool // it holds an event that this build does not know: readable, not writable
+
+	read bool // as the log has it, not as somebody has moved it
 }
 
 // loadPage is how many commits one read of a stream asks for.
@@ -49,7 +51,7 @@ func load(ctx context.Context, r events.Reader, c events.Codec, a aggregates.Agg
 	place func(events.Stream) events.Partition) (Loaded, error) {
 	head, err := r.Head(ctx, s)
 	if errors.Is(err, events.ErrNoStream) {
-		return Loaded{Stream: s, Partition: place(s), State: a.Initial()}, nil
+		return Loaded{Stream: s, Partition: place(s), State: a.Initial(), read: true}, nil
 	}
 	if err != nil {
 		return Loaded{}, fmt.Errorf("read head of %s: %w", s, err)
@@ -69,6 +71,7 @@ func load(ctx context.Context, r events.Reader, c events.Codec, a aggregates.Agg
 			}
 		}
 		if len(page) < loadPage {
+			l.read = true
 			return l, nil
 		}
 	}

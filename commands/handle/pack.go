@@ -73,6 +73,7 @@ func packEvolved(l *Loaded, a aggregates.Aggregate, codec events.Codec, facts []
 		l.Correlation = env.Correlation
 	}
 	l.Version += events.Version(n)
+	l.read = false
 	l.Hash, l.At = w.Append.Hash, env.OccurredAt
 	if l.Tail += len(envelope) + len(body); l.Tail > max(snapshotTail, l.SnapLen) {
 		w.Append.Head.Snapshot = l.snapshot(a)

@@ -79,15 +79,16 @@ type Receipt struct {
 
 // Out is what a step wants done. Lane.Stored, Settled and Read have been dealt with already.
 type Out struct {
-	Lane     handle.LaneOut
-	Receipts []Receipt
-	Wake     events.Time // step again then at the latest; 0: only when something comes in
+	Lane      handle.LaneOut
+	Receipts  []Receipt
+	Forgotten []events.Stream // nothing of them is in memory any more
+	Wake      events.Time     // step again then at the latest; 0: only when something comes in
 }
 
 // Reset empties out and keeps its memory.
 func (o *Out) Reset() {
 	o.Lane.Reset()
-	o.Receipts, o.Wake = o.Receipts[:0], 0
+	o.Receipts, o.Forgotten, o.Wake = o.Receipts[:0], o.Forgotten[:0], 0
 }
 
 // Owner is one partition's. After a Fenced out it does nothing any more.
@@ -138,6 +139,7 @@ func (o *Owner) Step(now events.Time, in *In, out *Out) {
 	o.tell(now, out)
 	for h := o.timers.due(now); h != nil; h = o.timers.due(now) {
 		o.fire(h, now)
+		o.retire(h, now) // what the deadline was for may have been the last of it
 	}
 	for range decideRounds {
 		o.lane.Decide(now, &out.Lane)
@@ -202,14 +204,12 @@ func (o *Owner) tell(now events.Time, out *Out) {
 			continue
 		}
 		a.Stored(s.Hot, s.Facts, now)
-		if s.Hot.Overdue {
-			s.Hot.Overdue = false
-			a.Fire(s.Hot, now)
-		}
+		o.catchUp(a, s.Hot, now)
 	}
 	for _, h := range l.Read {
 		if a := o.agent(h); a != nil && h.Usable() && !h.InFlight() {
 			a.Read(h, now)
+			o.catchUp(a, h, now)
 		}
 	}
 	for i := range l.Settled {
@@ -250,25 +250,40 @@ func (o *Owner) retire(h *handle.Hot, now events.Time) {
 	switch {
 	case !h.Agg.Open(h.State):
 		o.timers.drop(h)
-		o.lane.Drop(h)
+		o.forget(h)
 	case h.Index < 0: // it waits for a person, whose append hands it over or touches it
-		o.lane.Drop(h)
+		o.forget(h)
 	case h.Due > now+farAway:
 		o.lane.Shrink(h)
 	}
 }
 
+func (o *Owner) forget(h *handle.Hot) {
+	o.lane.Drop(h)
+	o.out.Forgotten = append(o.out.Forgotten, h.Stream)
+}
+
 // fire waits for the answer to an append in flight, since the state is ahead of the log until then: nothing may leave
-// on its word. A state that is not in memory is read, and then compared with the agent's own deadlines.
+// on its word. A state that is not in memory, or is known to be old, is read before.
 func (o *Owner) fire(h *handle.Hot, now events.Time) {
 	switch {
 	case h.InFlight():
 		h.Overdue = true
 	case !h.Usable():
+		h.Overdue = true
 		o.lane.Touch(h.Stream, h.Version+1)
 	default:
 		if a := o.agent(h); a != nil {
 			a.Fire(h, now)
 		}
+	}
+}
+
+// catchUp fires a deadline that has passed while nothing could be done about it. Whatever became of the append that was
+// in flight, the deadline is out of the heap.
+func (o *Owner) catchUp(a Agent, h *handle.Hot, now events.Time) {
+	if h.Overdue && h.Usable() && !h.InFlight() {
+		h.Overdue = false
+		a.Fire(h, now)
 	}
 }

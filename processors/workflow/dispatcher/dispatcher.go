@@ -244,13 +244,27 @@ func (d *Dispatcher) lineUp(h *handle.Hot, x *exec, e events.TasksReady, now eve
 	}
 }
 
+// started watches over an attempt that runs, for as long as its timeout: sent from here, or by an earlier owner while it
+// waits for its slot here, or taken over by another worker.
 func (d *Dispatcher) started(h *handle.Hot, x *exec, e events.TaskStarted) {
 	f := x.flights[e.Task]
-	if f == nil || f.attempt != e.Attempt || f.phase != queued {
+	if f == nil || f.attempt != e.Attempt {
+		return
+	}
+	switch f.phase {
+	case pending:
+		d.lines.waiting--
+		f.request = slotRequest(h, &x.plan.Tasks[e.Task], f)
+		d.sent.add(f)
+		d.out.Renews = append(d.out.Renews, f.request)
+	case queued:
+		d.queued--
+	case running:
+	default:
 		return
 	}
 	f.phase, f.startedAt = running, e.StartedAt
-	d.queued--
+	f.sentAt, f.slotWait = e.SentAt, time.Duration(e.SlotWait)*time.Microsecond // of the send that has arrived
 	f.due = e.StartedAt.Add(x.plan.Tasks[e.Task].Timeout + timeoutGrace)
 	d.owner.Arm(h, f.due)
 }
@@ -266,7 +280,12 @@ func (d *Dispatcher) Settled(h *handle.Hot, m handle.Machine, facts int) bool {
 		return false
 	}
 	started, ok := state(h).Started(c.Task)
-	return ok && started.Worker == c.Worker // told again; another worker's start of the same attempt does not count
+	if !ok || started.Worker != c.Worker { // another worker's start of the same attempt does not count
+		return false
+	}
+	// Told again, or begun again: what must not run twice may have had its effect, and its result was lost.
+	plan := d.exec(h).plan
+	return started.StartedAt == c.StartedAt || plan != nil && plan.Tasks[c.Task].Repeatable
 }
 
 // Fire acts on every deadline of an execution that has passed, and sets the next.

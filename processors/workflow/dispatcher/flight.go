@@ -106,16 +106,24 @@ func (d *Dispatcher) close(x *exec, f *flight) {
 
 // Flush moves what may go from the lines to the slots, and renews the slots that are held.
 func (d *Dispatcher) Flush(now events.Time) (wake events.Time) {
+	var unread []*flight
 	for d.queued < windowMax {
 		f := d.lines.pop(now)
 		if f == nil {
 			break
+		}
+		if !f.hot.Usable() { // nothing can be said of its task until it is read again; that brings the next step
+			unread = append(unread, f)
+			continue
 		}
 		f.phase = taking
 		f.request = slotRequest(f.hot, &f.hot.Data.(*exec).plan.Tasks[f.task], f)
 		d.queued++
 		d.taking = append(d.taking, f)
 		d.out.Takes = append(d.out.Takes, f.request)
+	}
+	for _, f := range slices.Backward(unread) {
+		d.lines.back(f, lineOf(f))
 	}
 	if len(d.sent) == 0 {
 		return d.lines.blockedUntil(now)
@@ -136,28 +144,31 @@ func (d *Dispatcher) Flush(now events.Time) (wake events.Time) {
 }
 
 // Granted gives the dispatcher the answers to its Takes, in their order; fewer than were asked for, none at all
-// included, means that the rest could not be asked and waits. It is called between two steps.
-func (d *Dispatcher) Granted(answers []kernel.SlotAnswer, now events.Time) {
-	asked := d.taking
-	d.taking = d.taking[len(asked):]
-	for i, f := range asked {
-		answer := kernel.SlotAnswer{Reason: "slot_store"}
+// included, means that the rest could not be asked and waits. It is called between two steps, and returns when those
+// that were refused want the next one; 0 for no matter when.
+func (d *Dispatcher) Granted(answers []kernel.SlotAnswer, now events.Time) (wake events.Time) {
+	answer := func(i int) kernel.SlotAnswer {
 		if i < len(answers) {
-			answer = answers[i]
+			return answers[i]
 		}
-		switch {
-		case f.phase == closed && answer.Granted:
+		return kernel.SlotAnswer{Reason: "slot_store"}
+	}
+	for i, f := range d.taking {
+		switch granted := answer(i).Granted; {
+		case f.phase == closed && granted:
 			d.out.Frees = append(d.out.Frees, f.request)
-		case f.phase == closed:
-		case answer.Granted:
+		case f.phase != closed && granted:
 			d.send(f, now)
-		default:
-			d.refused(f, answer.Reason, now)
 		}
 	}
-	if len(d.taking) == 0 {
-		d.taking = asked[:0]
+	for i, f := range slices.Backward(d.taking) { // each goes back to the front: the first of them last
+		if a := answer(i); f.phase != closed && !a.Granted {
+			d.refused(f, a.Reason, now)
+		}
 	}
+	clear(d.taking)
+	d.taking = d.taking[:0]
+	return d.lines.blockedUntil(now)
 }
 
 func (d *Dispatcher) send(f *flight, now events.Time) {
@@ -178,7 +189,11 @@ func (d *Dispatcher) refused(f *flight, reason string, now events.Time) {
 		d.owner.Arm(f.hot, f.readyAt.Add(heldAfter))
 	}
 	f.reason = reason
-	d.lines.refuse(f, lineKey{f.request.Tenant, f.request.Type}, now.Add(slotRetry))
+	d.lines.refuse(f, lineOf(f), now.Add(slotRetry))
+}
+
+func lineOf(f *flight) lineKey {
+	return lineKey{f.hot.Stream.Tenant(), f.hot.Data.(*exec).plan.Tasks[f.task].Type}
 }
 
 // Unblock says that a slot of a tenant was freed elsewhere in this process.

@@ -45,6 +45,12 @@ func (ls *lines) push(f *flight, k lineKey) {
 
 // refuse puts a task back to the front and stops its line for a while.
 func (ls *lines) refuse(f *flight, k lineKey, until events.Time) {
+	ls.back(f, k)
+	ls.line(k).blocked = until
+}
+
+// back puts a task that was popped back to the front.
+func (ls *lines) back(f *flight, k lineKey) {
 	l := ls.line(k)
 	if l.head > 0 {
 		l.head--
@@ -52,7 +58,6 @@ func (ls *lines) refuse(f *flight, k lineKey, until events.Time) {
 	} else {
 		l.tasks = append([]*flight{f}, l.tasks...)
 	}
-	l.blocked = until
 	ls.waiting++
 }
 

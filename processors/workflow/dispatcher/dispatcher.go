@@ -124,6 +124,10 @@ func (d *Dispatcher) Read(h *handle.Hot, now events.Time) {
 	for _, f := range x.inOrder() {
 		if !s.Sendable(f.task, f.attempt) || f.phase == pending && !s.Dispatching() {
 			d.close(x, f)
+			continue
+		}
+		if st, ok := s.Started(f.task); ok && x.plan != nil && !d.gone(st.Worker) {
+			d.started(h, x, f, st) // stored by an append whose answer told nothing of it
 		}
 	}
 	if !s.Dispatching() || d.plan(h, x) == nil {
@@ -159,7 +163,7 @@ func (d *Dispatcher) ready(h *handle.Hot, x *exec, t int32, now events.Time) {
 // for; or it is surely gone. It returns false when the attempt is over.
 func (d *Dispatcher) adopt(h *handle.Hot, x *exec, f *flight, st execution.Started, now events.Time) bool {
 	task := &x.plan.Tasks[f.task]
-	gone := d.cfg.Gone != nil && d.cfg.Gone(st.Worker)
+	gone := d.gone(st.Worker)
 	switch {
 	case gone && task.Repeatable:
 		return true // the same attempt goes to another worker
@@ -175,6 +179,8 @@ func (d *Dispatcher) adopt(h *handle.Hot, x *exec, f *flight, st execution.Start
 	d.owner.Arm(h, f.due)
 	return true
 }
+
+func (d *Dispatcher) gone(worker string) bool { return d.cfg.Gone != nil && d.cfg.Gone(worker) }
 
 func (d *Dispatcher) deadline(h *handle.Hot, s *execution.State) {
 	if at := s.Deadline(); at != 0 && s.Open() {
@@ -216,7 +222,10 @@ func (d *Dispatcher) Stored(h *handle.Hot, facts []events.Fact, now events.Time)
 		case events.TimerStarted:
 			d.owner.Arm(h, e.Until)
 		case events.TaskStarted:
-			d.started(h, x, e)
+			if f := x.flights[e.Task]; f != nil && f.attempt == e.Attempt {
+				f.slotWait = time.Duration(e.SlotWait) * time.Microsecond
+				d.started(h, x, f, execution.Started{Worker: e.Worker, SentAt: e.SentAt, StartedAt: e.StartedAt})
+			}
 		case events.ExecutionTimedOut, events.ExecutionCancelled, events.ExecutionCompleted:
 			for _, f := range x.inOrder() {
 				d.close(x, f)
@@ -246,26 +255,25 @@ func (d *Dispatcher) lineUp(h *handle.Hot, x *exec, e events.TasksReady, now eve
 
 // started watches over an attempt that runs, for as long as its timeout: sent from here, or by an earlier owner while it
 // waits for its slot here, or taken over by another worker.
-func (d *Dispatcher) started(h *handle.Hot, x *exec, e events.TaskStarted) {
-	f := x.flights[e.Task]
-	if f == nil || f.attempt != e.Attempt {
-		return
-	}
+func (d *Dispatcher) started(h *handle.Hot, x *exec, f *flight, st execution.Started) {
+	task := &x.plan.Tasks[f.task]
 	switch f.phase {
 	case pending:
 		d.lines.waiting--
-		f.request = slotRequest(h, &x.plan.Tasks[e.Task], f)
+		f.request = slotRequest(h, task, f)
 		d.sent.add(f)
 		d.out.Renews = append(d.out.Renews, f.request)
 	case queued:
 		d.queued--
 	case running:
+		if f.startedAt == st.StartedAt {
+			return
+		}
 	default:
 		return
 	}
-	f.phase, f.startedAt = running, e.StartedAt
-	f.sentAt, f.slotWait = e.SentAt, time.Duration(e.SlotWait)*time.Microsecond // of the send that has arrived
-	f.due = e.StartedAt.Add(x.plan.Tasks[e.Task].Timeout + timeoutGrace)
+	f.phase, f.startedAt, f.sentAt = running, st.StartedAt, st.SentAt // of the send that has arrived
+	f.due = st.StartedAt.Add(task.Timeout + timeoutGrace)
 	d.owner.Arm(h, f.due)
 }
 

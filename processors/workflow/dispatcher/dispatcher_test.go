@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-platform/sluice/aggregates/workflow/dag"
 	"github.com/sluice-platform/sluice/aggregates/workflow/execution"
+	"github.com/sluice-platform/sluice/commands"
 	"github.com/sluice-platform/sluice/commands/handle"
 	"github.com/sluice-platform/sluice/events"
 	"github.com/sluice-platform/sluice/processors/kernel"
@@ -83,7 +84,7 @@ func TestAnAttemptThatStartedElsewhereIsWatchedOver(t *testing.T) {
 				d.Granted([]kernel.SlotAnswer{{Granted: true}}, noon)
 			}
 			x := h.Data.(*exec)
-			d.started(h, x, e)
+			d.Stored(h, []events.Fact{{Event: e}}, noon)
 			f := x.flights[0]
 			if f.phase != running || f.sentAt != e.SentAt || f.slotWait != 3*time.Microsecond {
 				t.Fatalf("phase %d, sent at %d, waited %s", f.phase, f.sentAt, f.slotWait)
@@ -94,6 +95,42 @@ func TestAnAttemptThatStartedElsewhereIsWatchedOver(t *testing.T) {
 			d.close(x, f)
 			if d.InFlight() != 0 || len(d.Out().Frees) != 1 || d.queued != 0 {
 				t.Fatal("its slot is kept")
+			}
+		})
+	}
+}
+
+func TestAStartThatAnAppendOfUnknownOutcomeHasStoredIsWatchedOver(t *testing.T) {
+	d, h := waiting(1)
+	d.Flush(noon)
+	d.Granted([]kernel.SlotAnswer{{Granted: true}}, noon)
+	execution.Evolve(state(h), events.TaskStarted{Task: 0, Attempt: 1, Worker: "w", SentAt: noon, StartedAt: noon + 5}, 3)
+	d.Read(h, noon+9)
+	if f := h.Data.(*exec).flights[0]; f.phase != running || f.startedAt != noon+5 || d.queued != 0 {
+		t.Fatalf("phase %d, started at %d, %d queued", f.phase, f.startedAt, d.queued)
+	}
+}
+
+func TestAStartThatBringsNothingAboutCounts(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		repeatable bool
+		worker     string
+		at         events.Time
+		want       bool
+	}{
+		{"told again", false, "w", noon, true},
+		{"begun again, of what may run twice", true, "w", noon + 9, true},
+		{"not begun again, of what must not run twice", false, "w", noon + 9, false},
+		{"not by another worker", true, "v", noon, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, h := waiting(1)
+			d.exec(h).plan.Tasks[0].Repeatable = c.repeatable
+			execution.Evolve(state(h), events.TaskStarted{Task: 0, Attempt: 1, Worker: "w", SentAt: noon, StartedAt: noon}, 3)
+			m := handle.Machine{Command: commands.StartTask{Task: 0, Attempt: 1, Worker: c.worker, StartedAt: c.at}}
+			if got := d.Settled(h, m, 0); got != c.want {
+				t.Fatalf("counts: %t", got)
 			}
 		})
 	}

@@ -33,7 +33,8 @@ func Needs(s *State, c commands.ExecutionCommand, _ commands.Meta) []aggregates.
 func planRef(h events.Hash) aggregates.Ref { return aggregates.Ref{Kind: aggregates.RefPlan, Hash: h} }
 
 // Decide answers what command c adds to the history that s sums up. It leaves s as it is.
-func Decide(s *State, c commands.ExecutionCommand, m commands.Meta, refs aggregates.Refs) ([]events.ExecutionEvent, error) {
+func Decide(s *State, c commands.ExecutionCommand, m commands.Meta, refs aggregates.Refs) ([]events.ExecutionEvent,
+	error) {
 	d := &draft{s: s, m: m, refs: refs, retried: none}
 	if _, starts := c.(commands.SubmitExecution); s.status == None && !starts {
 		return nil, d.unborn(c)
@@ -157,7 +158,8 @@ func (d *draft) checkInput() error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	refusal := commands.Refuse(commands.Invalid, commands.CodeInputMismatch, "the input does not fit the workflow's schema")
+	refusal := commands.Refuse(commands.Invalid, commands.CodeInputMismatch,
+		"the input does not fit the workflow's schema")
 	for _, v := range wrong {
 		refusal.Violations = append(refusal.Violations, commands.Violation{
 			Code: v.Code, Pointer: "/input" + v.Pointer, Detail: v.Detail,

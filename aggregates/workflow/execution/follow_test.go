@@ -206,6 +206,27 @@ tasks:
 	t.Run("one that reads more goes to a worker, without its inputs being read", func(t *testing.T) {
 		running(t, p, past(limit)...).When(success(1, 1, "1")).Then(completed(1, 1, "1"), ready(2))
 	})
+	t.Run("what no worker can do instead is bounded too: it is never read", func(t *testing.T) {
+		const all = "${{ [tasks.a.output, tasks.b.output, tasks.c.output] }}"
+		const three = "tasks:\n  a: {type: http}\n  b: {type: http}\n  c: {type: http}\n"
+		p := planOf(t, three+`  d: {type: http, needs: [a, b, c], when: "${{ size([tasks.a.output, tasks.b.output, tasks.c.output]) > 0 }}"}`)
+		q := planOf(t, three+"output: \""+all+"\"\n")
+		huge := func(task int32) events.TaskCompleted {
+			e := completed(task, 1, "")
+			e.Output = events.Payload{Blob: make([]byte, 32), Size: events.BlobBytesMax}
+			return e
+		}
+		last := success(2, 1, "")
+		last.Output = huge(2).Output
+		es, err := running(t, p, submitted(p, ""), ready(0, 1, 2), huge(0), huge(1)).When(last).Events()
+		if err != nil || len(es) != 3 || es[1].(events.TaskFailed).Code != "payload_too_large" {
+			t.Errorf("%+v, %v", es, err)
+		}
+		es, err = running(t, q, submitted(q, ""), ready(0, 1, 2), huge(0), huge(1)).When(last).Events()
+		if err != nil || len(es) != 2 || es[1].(events.ExecutionFailed).Code != "payload_too_large" {
+			t.Errorf("%+v, %v", es, err)
+		}
+	})
 	t.Run("one append computes a bounded amount; what is beyond goes to workers", func(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("tasks:\n")

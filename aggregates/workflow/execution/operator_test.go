@@ -21,8 +21,10 @@ func TestWF15CancelReachesATaskThatWaitsForItsNextAttempt(t *testing.T) {
 	}
 	at := meta{At: 600 * second}
 	for _, c := range []commands.ExecutionCommand{
-		commands.StartTask{Task: 0, Attempt: 2, Worker: "w1"}, commands.TimeOutTask{Task: 0, Attempt: 2},
-		success(0, 2, "1"), success(0, 1, "1"), failure(0, 1, events.Transient), commands.HoldTasks{Tasks: []int32{0}},
+		commands.StartTask{Task: 0, Attempt: 2, Worker: "w1"},
+		commands.TimeOutTask{Task: 0, Attempt: 2},
+		success(0, 2, "1"), success(0, 1, "1"), failure(0, 1, events.Transient),
+		commands.HoldTasks{Tasks: []int32{0}},
 	} {
 		s.When(c, at).ThenNothing()
 	}
@@ -88,6 +90,8 @@ func TestWF17RetryOfOneBranchLeavesItsSiblingsAlone(t *testing.T) {
 	t.Run("the same retry twice is one attempt; when that has failed for good it may be retried again", func(t *testing.T) {
 		s := running(t, p, append(began, dead(1, 1, events.Permanent), failed(1), retried)...)
 		s.When(retry).ThenNothing()
+		running(t, p, append(began, dead(1, 1, events.Permanent), failed(1), retried, retrying(1, 2, events.Transient, 5))...).
+			When(retry).ThenRefused(commands.CodeNotDeadLettered) // that one has ended, and another is under way by itself
 		s.When(failure(1, 2, events.Permanent)).Then(dead(1, 2, events.Permanent), failed(1)).
 			When(retry).Then(events.TaskRetried{Task: 1, Attempt: 3})
 	})
@@ -137,6 +141,13 @@ func TestRetry(t *testing.T) {
 			Blob([]byte(`{"value":7, "rest": [` + string(make5000()) + `1]}`))
 		s.When(commands.RetryTask{Task: "a", With: blob}, meta{At: 4}).ThenByKey(
 			events.TaskRetried{Task: 0, Attempt: 2, With: blob}, pure(0, 4, "7", 4), events.ExecutionCompleted{})
+	})
+	t.Run("or goes to a worker again, if it is too large for that", func(t *testing.T) {
+		p := planOf(t, "tasks: {a: {type: http}, b: {type: transform, needs: [a], with: {value: \"${{ tasks.a.output }}\"}}}")
+		a := completed(0, 1, "")
+		a.Output = events.Payload{Blob: make([]byte, 32), Size: 300 << 10}
+		running(t, p, submitted(p, ""), ready(0), a, ready(1), dead(1, 1, events.Permanent), failed(1)).
+			When(commands.RetryTask{Task: "b"}).Then(events.TaskRetried{Task: 1, Attempt: 2})
 	})
 	t.Run("a timer starts again; the same retry twice starts one", func(t *testing.T) {
 		p := planOf(t, "tasks: {a: {type: sleep, with: {for: \"${{ input.x }}\"}}}")

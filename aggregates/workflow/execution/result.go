@@ -99,7 +99,8 @@ func endOf(c commands.RecordResult) events.TaskFailed {
 func (d *draft) success(c commands.RecordResult, current bool) {
 	code, why := "", ""
 	if c.Output.Size > events.BlobBytesMax {
-		code, why = codeTooLarge, fmt.Sprintf("the output has %d bytes; at most %d are kept", c.Output.Size, events.BlobBytesMax)
+		code, why = codeTooLarge, fmt.Sprintf("the output has %d bytes; at most %d are kept", c.Output.Size,
+			events.BlobBytesMax)
 		c.Output = events.Payload{}
 	} else if why = d.mismatch(c.Task, c.Output); why != "" {
 		code = codeOutputMismatch
@@ -205,9 +206,6 @@ func (d *draft) deadLetter(e events.TaskFailed) {
 	d.bytes += len(e.Message)
 	e.Next = events.NextDeadLetter
 	d.emit(e)
-	if d.s.isOpen(e.Task) {
-		d.opens--
-	}
 	if d.failed == nil {
 		d.failed = &events.ExecutionFailed{Task: e.Task, Code: e.Code, Message: e.Message}
 	}

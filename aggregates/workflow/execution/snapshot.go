@@ -15,7 +15,8 @@ import (
 // errSnapshot says that bytes are not a snapshot that Encode wrote.
 var errSnapshot = errors.New("damaged snapshot of an execution")
 
-// Encode appends the state in a form of its own: the same state gives the same bytes. A done task takes some five bytes,
+// Encode appends the state in a form of its own: the same state gives the same bytes. A done task takes some five
+// bytes,
 // a ready or skipped one a bit.
 func (s *State) Encode(b []byte) []byte {
 	w := writer{b}

@@ -51,6 +51,22 @@ func TestSnapshots(t *testing.T) {
 			t.Error("one byte more passes")
 		}
 	})
+	t.Run("one state has one form: a number written longer, or two events of one version, are refused", func(t *testing.T) {
+		b := (&execution.State{}).Encode(nil)
+		if _, err := execution.DecodeState(b); err != nil || b[1] != 0 {
+			t.Fatal(err, b)
+		}
+		if _, err := execution.DecodeState(append([]byte{b[0], 0x80, 0}, b[2:]...)); err == nil {
+			t.Error("an overlong number passes")
+		}
+		s := rich(t)
+		for task := range s.Tasks() {
+			s = execution.Evolve(s, completed(task, 1, "1"), 20)
+		}
+		if _, err := execution.DecodeState(s.Encode(nil)); err == nil {
+			t.Error("two tasks that were completed by one event pass")
+		}
+	})
 	t.Run("a done task takes some five bytes, whatever the order, and others next to nothing", func(t *testing.T) {
 		for _, n := range []int{10, 1_000, 10_000} {
 			p := fanout(t, n-1)
@@ -112,12 +128,20 @@ func TestAnyFactCanBeFolded(t *testing.T) {
 			first := submitted(p, "")
 			first.Tasks = rapid.SampledFrom([]int32{4, 4, 4, -1, 65}).Draw(r, "size")
 			s = execution.Evolve(s, rapid.SampledFrom([]event{
-				first, events.TasksReady{Tasks: []int32{task}, From: attempt, To: task}, events.TimerStarted{Task: task, Until: at},
-				events.TaskStarted{Task: task, Attempt: attempt, Worker: "w"}, completed(task, attempt, "1"),
+				first,
+				events.TasksReady{Tasks: []int32{task}, From: attempt, To: task},
+				events.TimerStarted{Task: task, Until: at},
+				events.TaskStarted{Task: task, Attempt: attempt, Worker: "w"},
+				completed(task, attempt, "1"),
 				retrying(task, attempt, events.Transient, at), dead(task, attempt, events.TimedOut),
-				events.TaskSkipped{Task: task}, events.TasksHeld{Tasks: []int32{task, attempt}},
-				events.TaskResultLate{Task: task, Attempt: attempt}, events.TaskRetried{Task: task, Attempt: attempt},
-				events.ExecutionPaused{}, events.ExecutionResumed{}, cancelled, timedOut, failed(task), events.ExecutionCompleted{},
+				events.TaskSkipped{Task: task},
+				events.TasksHeld{Tasks: []int32{task, attempt}},
+				events.TaskResultLate{Task: task, Attempt: attempt},
+				events.TaskRetried{Task: task, Attempt: attempt},
+				events.ExecutionPaused{},
+				events.ExecutionResumed{},
+				cancelled, timedOut, failed(task),
+				events.ExecutionCompleted{},
 			}).Draw(r, "fact"), events.Version(v+1))
 			if s.Status() == execution.None {
 				continue

@@ -106,7 +106,8 @@ func (s *State) Sendable(t, attempt int32) bool {
 	return (f.phase == sendable || f.phase == backOff) && attempt == f.number()
 }
 
-// EachReady calls f, in order, for the tasks that may be sent, now or after their back-off. f must not change the state.
+// EachReady calls f, in order, for the tasks that may be sent, now or after their back-off. f must not change the
+// state.
 func (s *State) EachReady(f func(t int32)) {
 	s.ready.each(func(t int32) {
 		if p := s.flights[t].phase; p == sendable || p == backOff {

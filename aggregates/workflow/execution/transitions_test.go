@@ -47,10 +47,18 @@ const taskA, taskS, taskX, taskB = 0, 1, 2, 3
 
 func commandsOf(p *dag.Plan) []commands.ExecutionCommand {
 	return []commands.ExecutionCommand{
-		submit(p, ""), commands.CancelExecution{}, commands.TerminateExecution{}, commands.PauseExecution{},
-		commands.ResumeExecution{}, commands.RetryTask{Task: "x"}, commands.StartTask{Task: taskA, Attempt: 1, Worker: "w1"},
-		success(taskA, 1, "1"), commands.TimeOutTask{Task: taskA, Attempt: 1}, commands.FireTimer{Task: taskS},
-		commands.TimeOutExecution{}, commands.HoldTasks{Tasks: []int32{taskA}, Reason: "slot_type"},
+		submit(p, ""),
+		commands.CancelExecution{},
+		commands.TerminateExecution{},
+		commands.PauseExecution{},
+		commands.ResumeExecution{},
+		commands.RetryTask{Task: "x"},
+		commands.StartTask{Task: taskA, Attempt: 1, Worker: "w1"},
+		success(taskA, 1, "1"),
+		commands.TimeOutTask{Task: taskA, Attempt: 1},
+		commands.FireTimer{Task: taskS},
+		commands.TimeOutExecution{},
+		commands.HoldTasks{Tasks: []int32{taskA}, Reason: "slot_type"},
 	}
 }
 
@@ -61,7 +69,9 @@ func pasts(p *dag.Plan) [][]event {
 	began := []event{first, startedTimer(taskS), ready(taskA, taskX)}
 	with := func(more ...event) []event { return append(append([]event(nil), began...), more...) }
 	return [][]event{
-		nil, {first}, began, with(paused), with(ended...), with(dead(taskX, 1, "permanent"), failed(taskX)),
+		nil,
+		{first},
+		began, with(paused), with(ended...), with(dead(taskX, 1, "permanent"), failed(taskX)),
 		with(cancelled), with(timedOut),
 	}
 }

@@ -37,8 +37,9 @@ type Stats struct {
 	Steps, Commits, Events, Executions, Completed, Failed, Cancelled, TimedOut int
 	Takeovers, Conflicts, Duplicates, Fenced, Unknown, Ghosts, Settled         int
 	Acknowledged, Refused, Holes, Held, Retried, Late, Snapshots               int
-	TakenOver                                                                  int // attempts, not repeatable, that two processes have run
-	Trace                                                                      uint64
+	// TakenOver counts attempts of tasks that are not repeatable which two processes have run.
+	TakenOver int
+	Trace     uint64
 }
 
 // dice are the ports IDs and Rand over a seed.

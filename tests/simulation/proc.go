@@ -217,7 +217,8 @@ func (s *sim) sent(p *proc, it *workflow.Item) {
 			s.bad("%s task %d was sent, and is settled", it.Stream, it.Task)
 		}
 	case it.Attempt > h.state.Attempt(it.Task):
-		s.bad("%s task %d was sent for attempt %d, the log is at %d", it.Stream, it.Task, it.Attempt, h.state.Attempt(it.Task))
+		s.bad("%s task %d was sent for attempt %d, the log is at %d",
+			it.Stream, it.Task, it.Attempt, h.state.Attempt(it.Task))
 	case it.Attempt == h.state.Attempt(it.Task) && it.SentAt < h.state.RetryAt(it.Task):
 		s.bad("%s task %d was sent at %s, before its retry at %s", it.Stream, it.Task, it.SentAt, h.state.RetryAt(it.Task))
 	}
@@ -395,8 +396,8 @@ func (s *sim) settledOf(p *proc, rc owner.Receipt) {
 		s.reply(rep, rc.Counts)
 	case commands.RecordResult:
 		if n, err := s.decides(rep.stream, c); n > 0 || err != nil {
-			s.bad("the result of %s task %d attempt %d was settled by token %d of %d, and would still bring about %d events (%v)"+
-				"; the log has %+v", rep.stream, c.Task, c.Attempt, p.fence, s.log.fence, n, err,
+			s.bad("the result of %s task %d attempt %d was settled by token %d of %d, and would "+
+				"still bring about %d events (%v); the log has %+v", rep.stream, c.Task, c.Attempt, p.fence, s.log.fence, n, err,
 				s.log.streams[rep.stream].state.Task(c.Task))
 		}
 	}

@@ -24,7 +24,9 @@ type holey struct {
 	hole *events.Commit // the first that was left out, for the planted bug
 }
 
-func (f *holey) Read(ctx context.Context, p events.Partition, after events.Position, most int) ([]events.Commit, error) {
+func (f *holey) Read(
+	ctx context.Context, p events.Partition, after events.Position, most int,
+) ([]events.Commit, error) {
 	page, err := f.s.store.Tail(ctx, p, after, min(most, 1+f.s.r.IntN(12)))
 	f.hole = nil
 	if err != nil || len(page) == 0 {

@@ -97,7 +97,8 @@ func newRig(t *testing.T) *rig {
 	r.step(1, owner.In{Machines: []owner.Offer{offer(false)}})
 	r.step(1, owner.In{Loaded: r.loaded()})
 	r.store1(r.out.Lane.Writes[0])
-	r.step(1, owner.In{Answers: []owner.Answer{{Tag: r.out.Lane.Writes[0].Tag, Verdict: events.Verdict{Kind: events.Appended}}}})
+	answer := owner.Answer{Tag: r.out.Lane.Writes[0].Tag, Verdict: events.Verdict{Kind: events.Appended}}
+	r.step(1, owner.In{Answers: []owner.Answer{answer}})
 	r.a.told = nil
 	return r
 }

@@ -127,7 +127,7 @@ func (d *Dispatcher) Read(h *handle.Hot, now events.Time) {
 			continue
 		}
 		if st, ok := s.Started(f.task); ok && x.plan != nil && !d.gone(st.Worker) {
-			d.started(h, x, f, st) // stored by an append whose answer told nothing of it
+			d.started(h, x, f, st, 0) // stored by an append whose answer told nothing of it
 		}
 	}
 	if !s.Dispatching() || d.plan(h, x) == nil {
@@ -223,8 +223,8 @@ func (d *Dispatcher) Stored(h *handle.Hot, facts []events.Fact, now events.Time)
 			d.owner.Arm(h, e.Until)
 		case events.TaskStarted:
 			if f := x.flights[e.Task]; f != nil && f.attempt == e.Attempt {
-				f.slotWait = time.Duration(e.SlotWait) * time.Microsecond
-				d.started(h, x, f, execution.Started{Worker: e.Worker, SentAt: e.SentAt, StartedAt: e.StartedAt})
+				st := execution.Started{Worker: e.Worker, SentAt: e.SentAt, StartedAt: e.StartedAt}
+				d.started(h, x, f, st, time.Duration(e.SlotWait)*time.Microsecond)
 			}
 		case events.ExecutionTimedOut, events.ExecutionCancelled, events.ExecutionCompleted:
 			for _, f := range x.inOrder() {
@@ -253,9 +253,10 @@ func (d *Dispatcher) lineUp(h *handle.Hot, x *exec, e events.TasksReady, now eve
 	}
 }
 
-// started watches over an attempt that runs, for as long as its timeout: sent from here, or by an earlier owner while it
+// started watches over an attempt that runs, for as long as its timeout: sent from here, or by an earlier owner
+// while it
 // waits for its slot here, or taken over by another worker.
-func (d *Dispatcher) started(h *handle.Hot, x *exec, f *flight, st execution.Started) {
+func (d *Dispatcher) started(h *handle.Hot, x *exec, f *flight, st execution.Started, slot time.Duration) {
 	task := &x.plan.Tasks[f.task]
 	switch f.phase {
 	case pending:
@@ -272,7 +273,8 @@ func (d *Dispatcher) started(h *handle.Hot, x *exec, f *flight, st execution.Sta
 	default:
 		return
 	}
-	f.phase, f.startedAt, f.sentAt = running, st.StartedAt, st.SentAt // of the send that has arrived
+	f.phase, f.startedAt = running, st.StartedAt
+	f.sentAt, f.slotWait = st.SentAt, slot // of the send that has arrived
 	f.due = st.StartedAt.Add(task.Timeout + timeoutGrace)
 	d.owner.Arm(h, f.due)
 }

@@ -89,7 +89,10 @@ func TestAnAttemptThatStartedElsewhereIsWatchedOver(t *testing.T) {
 			if f.phase != running || f.sentAt != e.SentAt || f.slotWait != 3*time.Microsecond {
 				t.Fatalf("phase %d, sent at %d, waited %s", f.phase, f.sentAt, f.slotWait)
 			}
-			if h.Due != e.StartedAt.Add(time.Minute+timeoutGrace) && !send || d.Waiting() != 0 || d.queued != 0 || d.InFlight() != 1 {
+			if f.due != e.StartedAt.Add(time.Minute+timeoutGrace) {
+				t.Fatalf("due %d", f.due)
+			}
+			if d.Waiting() != 0 || d.queued != 0 || d.InFlight() != 1 {
 				t.Fatalf("due %d, %d wait, %d queued, %d in flight", h.Due, d.Waiting(), d.queued, d.InFlight())
 			}
 			d.close(x, f)

@@ -203,7 +203,8 @@ func (d *Dispatcher) Unblock(tenant string) { d.lines.unblock(tenant) }
 func (d *Dispatcher) item(h *handle.Hot, x *exec, f *flight) workflow.Item {
 	t, s := &x.plan.Tasks[f.task], state(h)
 	it := workflow.Item{
-		Stream: h.Stream, Partition: d.cfg.Partition, Task: f.task, Attempt: f.attempt, Type: t.Type, Class: s.TaskClass(x.plan, f.task),
+		Stream: h.Stream, Partition: d.cfg.Partition, Task: f.task, Attempt: f.attempt, Type: t.Type,
+		Class:      s.TaskClass(x.plan, f.task),
 		Definition: x.plan.Hash, With: s.WithVersion(f.task), SentAt: f.sentAt, SlotWait: f.slotWait,
 		Correlation: h.Correlation,
 	}

@@ -27,7 +27,8 @@ func answering(t *testing.T, status int, body string) string {
 func call(t *testing.T, server string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	a := &cli.App{In: strings.NewReader(""), Out: &o, Err: &e, Output: cli.Table, Server: server, Views: []string{"a", "b"}}
+	a := &cli.App{In: strings.NewReader(""), Out: &o, Err: &e, Output: cli.Table, Server: server}
+	a.Views = []string{"a", "b"}
 	code = a.Run(t.Context(), args, kernel.Verbs)
 	return code, o.String(), e.String()
 }
@@ -44,6 +45,9 @@ func wants(t *testing.T, got string, parts ...string) {
 func TestExitCodes(t *testing.T) {
 	fine := answering(t, 200, `{"findings":[],"counts":{"commits":7}}`)
 	found := answering(t, 200, `{"findings":[{"kind":"hash_chain","stream":"execution/default/1","version":4}]}`)
+	unknown := answering(t, 404, `{"code":"view_not_found"}`)
+	unready := answering(t, 503, `{"code":"not_ready"}`)
+	stranger := answering(t, 500, `oops`)
 	for name, c := range map[string]struct {
 		server string
 		args   []string
@@ -60,9 +64,9 @@ func TestExitCodes(t *testing.T) {
 		"an unknown form":                    {fine, []string{"audit", "verify", "-o", "xml"}, 2, "table, json and yaml"},
 		"a server that is no address":        {"nowhere", []string{"audit", "verify"}, 2, "--server"},
 		"neither a view nor all of them":     {fine, []string{"replay"}, 2, "--all"},
-		"a refusal":                          {answering(t, 404, `{"code":"view_not_found"}`), []string{"replay", "x"}, 1, "view_not_found"},
-		"a server that is not ready":         {answering(t, 503, `{"code":"not_ready"}`), []string{"backup", "x"}, 3, "not_ready"},
-		"something that is no Sluice at all": {answering(t, 500, `oops`), []string{"backup", "x"}, 1, "http_500"},
+		"a refusal":                          {unknown, []string{"replay", "x"}, 1, "view_not_found"},
+		"a server that is not ready":         {unready, []string{"backup", "x"}, 3, "not_ready"},
+		"something that is no Sluice at all": {stranger, []string{"backup", "x"}, 1, "http_500"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := call(t, c.server, c.args...)
@@ -86,18 +90,27 @@ func TestProblemIsSaidWhole(t *testing.T) {
 		"  cycle: a needs a", "next: correct", "trace: t1")
 }
 
+func printed(t *testing.T, f cli.Format, body string) string {
+	t.Helper()
+	var out bytes.Buffer
+	a := &cli.App{Out: &out, Output: f}
+	if err := a.Print(json.RawMessage(body), nil); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
 func TestForms(t *testing.T) {
 	body := `{"z":1.10,"a":"yes","n":12345678901234567890123,"e":1e400,"s":"12","l":[],"m":{"<k>":null},"t":true}`
-	server := answering(t, 200, body)
 	t.Run("JSON keeps digits, order and signs", func(t *testing.T) {
-		_, out, _ := call(t, server, "audit", "verify", "-o", "json")
+		out := printed(t, cli.JSON, body)
 		var b bytes.Buffer
 		if err := json.Compact(&b, []byte(out)); err != nil || b.String() != body {
 			t.Fatalf("got %s", out)
 		}
 	})
 	t.Run("YAML keeps digits and order, and quotes texts that look like something else", func(t *testing.T) {
-		_, out, _ := call(t, server, "audit", "verify", "-o", "yaml")
+		out := printed(t, cli.YAML, body)
 		wants(t, out, "z: 1.10\n", "n: 12345678901234567890123\n", "s: \"12\"\n", "l: []\n", "<k>: null\n", "t: true\n",
 			"e: 1e400\n")
 		if strings.Contains(out, "!!") || strings.Index(out, "z:") > strings.Index(out, "a:") {

@@ -26,7 +26,8 @@ func (u *UsageError) Error() string { return u.Text }
 // Usagef makes a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// ErrFailed says that what was asked was done and its outcome, already printed, is a failure: exit code 1, no more text.
+// ErrFailed says that what was asked was done and its outcome, already printed, is a failure: exit code 1, and no
+// further text.
 var ErrFailed = errors.New("the outcome is a failure")
 
 // fail prints an error for people, with a next step where there is one, and returns the exit code.

@@ -17,14 +17,13 @@ func backup(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			raw, err := client.Backup(c.Context(), args[0])
+			b, err := client.Backup(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return a.Print(raw, func() {
-				a.Line("backed up as %s", args[0])
-				a.Line("%s", cli.Compact(raw, 1000))
-				a.Line("next: `sluice restore --from DIR --data DIR`, with the server stopped, puts it in place")
+			return a.Print(b, func() {
+				a.Line("backed up in %s, on the server's machine", b.Folder)
+				a.Line("next: sluice restore --from %s --data DIR puts it into another folder, with no server on it", b.Folder)
 			})
 		},
 	}

@@ -54,7 +54,7 @@ func replay(a *cli.App) *cobra.Command {
 
 // rebuild shows how far the server is, where somebody looks.
 func rebuild(ctx context.Context, a *cli.App, client *sluice.Client, view string) (json.RawMessage, error) {
-	var w io.Writer = io.Discard
+	w := io.Discard
 	if f, ok := a.Err.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
 		w = f
 	}

@@ -1,8 +1,6 @@
 package workflow
 
 import (
-	"encoding/json"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-platform/sluice/gateways/cli"
@@ -25,11 +23,11 @@ func act(a *cli.App, what sluice.Act, short string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			raw, err := client.Do(c.Context(), args[0], what, reason, key)
+			done, err := client.Do(c.Context(), args[0], what, reason, key)
 			if err != nil {
 				return err
 			}
-			return acted(a, string(what), args[0], raw)
+			return acted(a, string(what), done)
 		},
 	}
 	actFlags(c, &reason, &key)
@@ -55,11 +53,11 @@ func retry(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			raw, err := client.RetryTask(c.Context(), args[0], args[1], reason, key, input)
+			done, err := client.RetryTask(c.Context(), args[0], args[1], reason, key, input)
 			if err != nil {
 				return err
 			}
-			return acted(a, "retry of "+args[1], args[0], raw)
+			return acted(a, "retry of "+args[1], done)
 		},
 	}
 	actFlags(c, &reason, &key)
@@ -80,16 +78,9 @@ func reasonGiven(reason string) error {
 }
 
 // acted prints what an act has come to.
-func acted(a *cli.App, what, id string, raw json.RawMessage) error {
-	if len(raw) == 0 {
-		raw, _ = json.Marshal(map[string]string{"id": id}) // two texts
-	}
-	return a.Print(raw, func() {
-		var e sluice.Execution
-		if json.Unmarshal(raw, &e) != nil || e.ID == "" {
-			e = sluice.Execution{ID: id}
-		}
-		a.Line("%s accepted  %s", what, e.ID)
-		a.Line("next: sluice executions show %s", e.ID)
+func acted(a *cli.App, what string, done sluice.Acted) error {
+	return a.Print(done, func() {
+		a.Line("%s accepted  %s", what, done.ID)
+		a.Line("next: sluice executions show %s", done.ID)
 	})
 }

@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -114,7 +115,7 @@ func (f *runFlags) run(ctx context.Context, a *cli.App, name string) error {
 		return err
 	}
 	if f.wait || f.watch {
-		return f.end(ctx, a, client, e.ID)
+		return f.end(ctx, a, client, e)
 	}
 	return a.Print(e, func() {
 		a.Line("%s  version %d  %s", e.ID, e.Version, e.Status)
@@ -122,18 +123,22 @@ func (f *runFlags) run(ctx context.Context, a *cli.App, name string) error {
 	})
 }
 
-// end sees the execution end and prints it.
-func (f *runFlags) end(ctx context.Context, a *cli.App, client *sluice.Client, id string) (err error) {
-	var e sluice.Execution
-	if f.watch {
-		e, err = follow(ctx, a.Err, client, id, f.outputs)
-	} else {
-		e, err = client.Whole(ctx, id, f.outputs)
-		if err == nil && !e.Finished() {
-			e, err = client.Await(ctx, id, patience, f.outputs)
-		}
+// end sees the execution end and prints it. It outlives a restart of the server.
+func (f *runFlags) end(
+	ctx context.Context, a *cli.App, client *sluice.Client, started sluice.Execution,
+) (err error) {
+	e := started
+	switch {
+	case f.watch:
+		e, err = follow(ctx, a.Err, client, started.ID, f.outputs)
+	case started.Finished():
+		e, err = client.Whole(ctx, started.ID, f.outputs)
+	default:
+		e, err = client.Await(ctx, started.ID, patience, f.outputs)
 	}
 	if err != nil {
+		fmt.Fprintf(a.Err, "execution %s was accepted and goes on; see its end with `sluice executions watch %[1]s`\n",
+			started.ID)
 		return err
 	}
 	return printed(a, &e)

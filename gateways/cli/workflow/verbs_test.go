@@ -65,9 +65,11 @@ func file(t *testing.T, name, content string) string {
 
 const (
 	done = `{"id":"e1","workflow":"w","version":2,"status":"COMPLETED","input":{"n":1.50},"output":null,
-		"startedAt":"2026-01-01T00:00:00Z","endedAt":"2026-01-01T00:00:02Z","labels":{"a":"b"},
+		"startedAt":"2026-01-01T00:00:00Z","endedAt":"2026-01-01T00:00:02Z",
+		"labels":{"a":"b"},
 		"tasks":[{"name":"t","type":"http","status":"COMPLETED","attempt":1}]}`
-	failed = `{"id":"e1","workflow":"w","version":2,"status":"FAILED","error":{"code":"boom","message":"it broke","task":"t"}}`
+	failed = `{"id":"e1","workflow":"w","version":2,"status":"FAILED",
+		"error":{"code":"boom","message":"it broke","task":"t"}}`
 )
 
 func TestApply(t *testing.T) {
@@ -153,6 +155,16 @@ func TestRunWaits(t *testing.T) {
 	})
 }
 
+func TestRunThatLosesItsServerNamesTheExecution(t *testing.T) {
+	s := serve(t, map[string]string{
+		"POST /v1/workflows/w/executions?wait=30s": `{"id":"e9","version":1,"status":"RUNNING"}`,
+	})
+	code, _, errs := s.call(t, "", "run", "w", "--wait")
+	if code != 1 || !strings.Contains(errs, "executions watch e9") {
+		t.Errorf("code %d: %s", code, errs)
+	}
+}
+
 // members lists the keys of an object in their order.
 func members(t *testing.T, object string) string {
 	t.Helper()
@@ -192,8 +204,9 @@ func TestRunOfAFilePublishesItFirst(t *testing.T) {
 
 func TestWatchPrintsEventsApartFromTheAnswer(t *testing.T) {
 	s := serve(t, map[string]string{
-		"GET /v1/executions/e1/stream": "id: 1\ndata: {\"type\":\"task_completed\",\"data\":{\"task\":1}}\n\nevent: end\ndata: {}\n\n",
-		"GET /v1/executions/e1":        failed,
+		"GET /v1/executions/e1/stream": "id: 1\ndata: {\"type\":\"task_completed\",\"data\":{\"task\":1}}\n\n" +
+			"event: end\ndata: {}\n\n",
+		"GET /v1/executions/e1": failed,
 	})
 	code, out, errs := s.call(t, "", "executions", "watch", "e1", "-o", "json")
 	if code != 1 || !strings.Contains(errs, `task_completed  {"task":1}`) || !json.Valid([]byte(out)) {
@@ -202,10 +215,11 @@ func TestWatchPrintsEventsApartFromTheAnswer(t *testing.T) {
 }
 
 func TestListAndEvents(t *testing.T) {
+	const list, history = "GET /v1/executions?", "GET /v1/executions/e1/events?"
 	s := serve(t, map[string]string{
-		"GET /v1/executions?before=2026-01-01T00%3A00%3A00Z&limit=2&status=FAILED": `{"items":[` + failed + `],"nextCursor":"c1"}`,
-		"GET /v1/executions/e1/events?limit=500":                                   `{"items":[{"type":"a","extra":1}],"nextCursor":"n"}`,
-		"GET /v1/executions/e1/events?cursor=n&limit=500":                          `{"items":[{"type":"b"}]}`,
+		list + "before=2026-01-01T00%3A00%3A00Z&limit=2&status=FAILED": `{"items":[` + failed + `],"nextCursor":"c1"}`,
+		history + "limit=500":          `{"items":[{"type":"a","extra":1}],"nextCursor":"n"}`,
+		history + "cursor=n&limit=500": `{"items":[{"type":"b"}]}`,
 	})
 	code, out, errs := s.call(t, "", "executions", "list", "--status", "failed", "--limit", "2",
 		"--before", "2026-01-01T00:00:00Z")

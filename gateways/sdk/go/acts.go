@@ -18,25 +18,31 @@ const (
 	Replay    Act = "replay"
 )
 
+// Acted is an act that the log has taken.
+type Acted struct {
+	ID      string `json:"id"`      // of the execution; after Replay, of the new one
+	Version int64  `json:"version"` // of the execution's history, from now on
+}
+
 type reasoned struct {
 	Reason string          `json:"reason"`
 	With   json.RawMessage `json:"with,omitempty"`
 }
 
-// Do performs an act for a reason, which the log keeps; the answer is the server's own. Replay answers with the id of
-// the new execution. key makes repeating safe; empty: repeating may act twice where the act can.
-func (c *Client) Do(ctx context.Context, id string, act Act, reason, key string) (raw json.RawMessage, err error) {
-	_, err = c.post(ctx, path("executions", id, string(act)), keyHeader(key), reasoned{Reason: reason}, &raw)
-	return raw, err
+// Do performs an act for a reason, which the log keeps. key makes repeating safe; empty: repeating may act twice where
+// the act can.
+func (c *Client) Do(ctx context.Context, id string, act Act, reason, key string) (a Acted, err error) {
+	err = c.post(ctx, path("executions", id, string(act)), keyHeader(key), reasoned{Reason: reason}, &a)
+	return a, err
 }
 
 // RetryTask runs a failed task again; with, unless nil, replaces its input.
 func (c *Client) RetryTask(
 	ctx context.Context, id, task, reason, key string, with json.RawMessage,
-) (raw json.RawMessage, err error) {
-	_, err = c.post(ctx, path("executions", id, "tasks", task, "retry"), keyHeader(key),
-		reasoned{Reason: reason, With: with}, &raw)
-	return raw, err
+) (a Acted, err error) {
+	err = c.post(ctx, path("executions", id, "tasks", task, "retry"), keyHeader(key),
+		reasoned{Reason: reason, With: with}, &a)
+	return a, err
 }
 
 func keyHeader(key string) http.Header {

@@ -95,53 +95,52 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	if resp.StatusCode >= 300 {
-		defer resp.Body.Close() //nolint:errcheck // it was read
+		defer resp.Body.Close()
 		return nil, problemOf(resp)
 	}
 	return resp, nil
 }
 
 // call makes the call and decodes a JSON answer into out; nil throws it away.
-func (c *Client) call(ctx context.Context, r request, out any) (*http.Response, error) {
+func (c *Client) call(ctx context.Context, r request, out any) error {
 	resp, err := c.send(ctx, r)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	body, err := readAll(resp.Body)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: the answer broke off: %w: %w", r.method, r.path, ErrUnreachable, err)
+		return fmt.Errorf("%s %s: the answer broke off: %w: %w", r.method, r.path, ErrUnreachable, err)
 	}
 	if out == nil || len(body) == 0 {
-		return resp, nil
+		return nil
 	}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); !strings.HasSuffix(kind, "json") {
-		return nil, fmt.Errorf("%s %s answered %q, not JSON: is this a Sluice server?", r.method, r.path, kind)
+		return fmt.Errorf("%s %s answered %q, not JSON: is this a Sluice server?", r.method, r.path, kind)
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return nil, fmt.Errorf("%s %s: read the answer: %w", r.method, r.path, err)
+		return fmt.Errorf("%s %s: read the answer: %w", r.method, r.path, err)
 	}
-	return resp, nil
+	return nil
 }
 
 func (c *Client) get(ctx context.Context, p string, query url.Values, out any) error {
-	_, err := c.call(ctx, request{method: http.MethodGet, path: p, query: query}, out)
-	return err
+	return c.call(ctx, request{method: http.MethodGet, path: p, query: query}, out)
 }
 
 // post sends in as JSON; nil sends an empty object.
-func (c *Client) post(ctx context.Context, p string, header http.Header, in, out any) (*http.Response, error) {
+func (c *Client) post(ctx context.Context, p string, header http.Header, in, out any) error {
 	return c.postQuery(ctx, p, nil, header, in, out)
 }
 
 func (c *Client) postQuery(
 	ctx context.Context, p string, query url.Values, header http.Header, in, out any,
-) (*http.Response, error) {
+) error {
 	body := []byte("{}")
 	if in != nil {
 		var err error
 		if body, err = json.Marshal(in); err != nil {
-			return nil, fmt.Errorf("POST %s: write the body: %w", p, err)
+			return fmt.Errorf("POST %s: write the body: %w", p, err)
 		}
 	}
 	return c.call(ctx, request{

@@ -84,7 +84,7 @@ func (c *Client) Start(ctx context.Context, workflow string, s Start) (e Executi
 	if s.Wait > 0 {
 		query.Set("wait", s.Wait.String())
 	}
-	_, err = c.postQuery(ctx, path("workflows", workflow, "executions"), query,
+	err = c.postQuery(ctx, path("workflows", workflow, "executions"), query,
 		http.Header{"Idempotency-Key": {key}}, s, &e)
 	if e.Workflow == "" {
 		e.Workflow = workflow

@@ -25,7 +25,7 @@ func (c *Client) Rebuild(ctx context.Context, view string, progress func(Progres
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
 		return readAll(resp.Body)
 	}

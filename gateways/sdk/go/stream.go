@@ -135,7 +135,7 @@ func (c *Client) followOnce(
 		}
 		return after, asked, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read, or is given up
+	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent {
 		return after, 0, nil
 	}

@@ -22,18 +22,24 @@ func (c *Client) Publish(ctx context.Context, workflow string, content []byte, y
 	if yaml {
 		kind = "application/yaml"
 	}
-	_, err = c.call(ctx, request{
+	err = c.call(ctx, request{
 		method: http.MethodPost, path: path("workflows", workflow, "versions"), body: content, kind: kind,
 	}, &p)
 	return p, err
 }
 
-// Definition returns a version of a workflow as the server shows it; 0 is the latest.
-func (c *Client) Definition(ctx context.Context, workflow string, version int64) (raw json.RawMessage, err error) {
+// Definition is a version of a workflow with its content.
+type Definition struct {
+	Published
+	Definition json.RawMessage `json:"definition"`
+}
+
+// Definition returns a version of a workflow; 0 is the latest.
+func (c *Client) Definition(ctx context.Context, workflow string, version int64) (d Definition, err error) {
 	v := "latest"
 	if version > 0 {
 		v = strconv.FormatInt(version, 10)
 	}
-	err = c.get(ctx, path("workflows", workflow, "versions", v), nil, &raw)
-	return raw, err
+	err = c.get(ctx, path("workflows", workflow, "versions", v), nil, &d)
+	return d, err
 }

@@ -8,14 +8,13 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/sluice-platform/sluice/deploy/platform"
 	"github.com/sluice-platform/sluice/gateways/cli"
 	"github.com/sluice-platform/sluice/gateways/cli/kernel"
 )
 
 // parts are what the program consists of; a domain's wire file adds its own.
 var (
-	parts = []cli.Verbs{platform.Verbs, kernel.Verbs}
+	parts = []cli.Verbs{kernel.Verbs}
 	views []string
 )
 

@@ -2,9 +2,12 @@
 
 package main
 
-import "github.com/sluice-platform/sluice/gateways/cli/workflow"
+import (
+	"github.com/sluice-platform/sluice/deploy/platform"
+	"github.com/sluice-platform/sluice/gateways/cli/workflow"
+)
 
 func init() {
-	parts = append(parts, workflow.Verbs)
+	parts = append(parts, platform.Verbs, workflow.Verbs)
 	views = append(views, "executions", "counts")
 }

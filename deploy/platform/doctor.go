@@ -108,7 +108,7 @@ func (d *Diagnosis) look(ctx context.Context, store *sqlite.Store) {
 		audit.Public = ring.Public
 	}
 	if blobs := d.blobs(); blobs != nil {
-		defer blobs.Close() //nolint:errcheck // nothing was written
+		defer blobs.Close() // nothing was written
 		audit.Blobs = blobs
 	}
 	d.audit(ctx, audit)

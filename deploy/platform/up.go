@@ -46,7 +46,7 @@ func up(ctx context.Context, a *cli.App, cfg Config) (err error) {
 			greet(a, cfg, listener.Addr())
 		}
 	}()
-	err = serve(serving, s, listener)
+	err = s.Serve(serving, listener)
 	stopServing(err)
 	<-greeted
 	logger.Info("stopping", "waits_at_most", cfg.Drain)
@@ -92,16 +92,5 @@ func greet(a *cli.App, cfg Config, at net.Addr) {
 	a.Line("  sluice apply -f FILE%s", server)
 	a.Line("  sluice run NAME --wait%s", server)
 	a.Line("  sluice executions list%s", server)
-	a.Line("stop with Ctrl-C; what runs is finished first, within %s, and what is not goes on at the next start", cfg.Drain)
-}
-
-// serve runs the API, in a build that has one.
-func serve(ctx context.Context, s any, l net.Listener) error {
-	api, ok := s.(interface {
-		Serve(ctx context.Context, l net.Listener) error
-	})
-	if !ok {
-		return errors.Join(errors.New("this build has no API"), l.Close())
-	}
-	return api.Serve(ctx, l)
+	a.Line("stop with Ctrl-C; what runs is finished first, within %s, and the rest goes on at the next start", cfg.Drain)
 }

@@ -15,11 +15,12 @@ import (
 
 // Verbs are those that need no server: they are one, or work on a folder that no server has open.
 func Verbs(a *cli.App) []*cobra.Command {
-	return []*cobra.Command{upVerb(a), restoreVerb(a), doctorVerb(a)}
+	return []*cobra.Command{upVerb(a), restoreVerb(a), doctorVerb(a), openapiVerb(a)}
 }
 
 func upVerb(a *cli.App) *cobra.Command {
 	cfg := Default()
+	cfg.EgressAllow = []string{"127.0.0.1", "[::1]", "localhost"}
 	c := &cobra.Command{
 		Use:     "up",
 		Short:   "Run the platform in this process, on one folder, for this machine only",
@@ -40,6 +41,8 @@ func upVerb(a *cli.App) *cobra.Command {
 	fs.StringVar(&cfg.Listen, "listen", cfg.Listen, "address of the API, loopback only; port 0 takes a free one")
 	fs.IntVar(&cfg.Workers, "workers", cfg.Workers, "tasks that run at once")
 	fs.IntVar(&cfg.Partitions, "partitions", cfg.Partitions, "of the log; an existing one grows to it")
+	fs.StringSliceVar(&cfg.EgressAllow, "egress-allow", cfg.EgressAllow,
+		"hosts that http tasks may call: names, *.suffixes, addresses, each with :port or not; replaces the default")
 	fs.DurationVar(&cfg.Drain, "drain", cfg.Drain, "how long a stop waits for running tasks")
 	return c
 }
@@ -134,5 +137,25 @@ func printDiagnosis(a *cli.App, d Diagnosis) {
 	a.Rows([]string{"check", "result", "detail"}, rows)
 	for _, next := range d.Next {
 		a.Line("next: %s", next)
+	}
+}
+
+// openapiVerb prints what `task gen` keeps in schemas/openapi.yaml; a table of it would help nobody.
+func openapiVerb(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "openapi",
+		Short: "Print the description of the HTTP API (OpenAPI 3.1), as YAML or with -o json",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if a.Output == cli.JSON {
+				return a.Print(api(nil).API.OpenAPI(), nil)
+			}
+			text, err := OpenAPI()
+			if err != nil {
+				return fmt.Errorf("describe the API: %w", err)
+			}
+			_, err = a.Out.Write(text)
+			return err
+		},
 	}
 }

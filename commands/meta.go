@@ -28,11 +28,11 @@ type Meta struct {
 	Version events.Version // the state's version: the first event decided has Version + 1
 }
 
-// ID and Digest are events' types, named here because every gateway needs them.
-type (
-	ID     = events.ID
-	Digest = events.Hash
-)
+// ID is of a command, named here because every gateway needs it.
+type ID = events.ID
+
+// Digest is of what an Idempotency-Key stands for.
+type Digest = events.Hash
 
 // Expectation is what a caller said with If-Match. The zero value expects nothing: handle decides again for it.
 type Expectation struct {

@@ -10,7 +10,8 @@ import (
 // It stands below every broker's record limit, so that a relay never meets an event it cannot send.
 const EventsBytesMax = 512 << 10
 
-// CommitEventsMax is how many events one append may carry: what a batch of results has come to, and the beginning of the
+// CommitEventsMax is how many events one append may carry: what a batch of results has come to, and the beginning of
+// the
 // largest definition on top, where each of its tasks is an event of its own (a timer, a branch not taken).
 const CommitEventsMax = 16 << 10
 

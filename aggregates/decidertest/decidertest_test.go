@@ -80,33 +80,47 @@ func TestALawThatDoesNotHoldFailsTheTest(t *testing.T) {
 		test func(decidertest.Spec[*parked, parking, events.ParkingEvent])
 		want string
 	}{
-		"a command that yields its event twice": {always,
-			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}).Then(fact) }, "not idempotent"},
-		"other events": {once,
+		"a command that yields its event twice": {
+			always,
+			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}).Then(fact) }, "not idempotent",
+		},
+		"other events": {
+			once,
 			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) {
 				s.When(parking{}).Then(events.CommandParked{Stream: "a/b/d"})
-			}, "want"},
-		"events where none are wanted": {once,
-			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}).ThenNothing() }, "want"},
-		"a refusal where an event is wanted": {refused,
-			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}).Then(fact) }, "not now"},
-		"another refusal": {refused,
+			}, "want",
+		},
+		"events where none are wanted": {
+			once,
+			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}).ThenNothing() }, "want",
+		},
+		"a refusal where an event is wanted": {
+			refused,
+			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}).Then(fact) }, "not now",
+		},
+		"another refusal": {
+			refused,
 			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) {
 				s.When(parking{}).ThenRefused("other")
-			}, "other"},
-		"no refusal": {once,
-			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}).ThenRefused("no") }, "no"},
+			}, "other",
+		},
+		"no refusal": {
+			once,
+			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}).ThenRefused("no") }, "no",
+		},
 		"a decider that moves the state": {
 			func(s *parked, _ parking, _ commands.Meta, _ aggregates.Refs) ([]events.ParkingEvent, error) {
 				s.n++
 				return nil, nil
 			},
-			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}) }, "changed the state"},
+			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}) }, "changed the state",
+		},
 		"a reference that nobody gives": {
 			func(*parked, parking, commands.Meta, aggregates.Refs) ([]events.ParkingEvent, error) {
 				return nil, &aggregates.Missing{Refs: []aggregates.Ref{{Kind: aggregates.RefPayload, Version: 9}}}
 			},
-			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}) }, "does not give"},
+			func(s decidertest.Spec[*parked, parking, events.ParkingEvent]) { s.When(parking{}) }, "does not give",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := said(func(tb testing.TB) { c.test(decidertest.For(deciding(c.rule))(tb)) })

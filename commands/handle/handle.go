@@ -83,7 +83,9 @@ func (h *Handler) Start(ctx context.Context, s events.Stream, c commands.Command
 	return h.do(ctx, s, c, m, Next{})
 }
 
-func (h *Handler) do(ctx context.Context, s events.Stream, c commands.Command, m commands.Meta, next Next) (Outcome, error) {
+func (h *Handler) do(ctx context.Context, s events.Stream, c commands.Command, m commands.Meta, next Next) (Outcome,
+	error,
+) {
 	agg, err := h.aggregate(s)
 	if err != nil {
 		return Outcome{}, err

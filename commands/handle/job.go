@@ -59,7 +59,8 @@ type Next struct {
 
 // NewJob begins. The command has been validated.
 func NewJob(s events.Stream, c commands.Command, m commands.Meta, a aggregates.Aggregate, codec events.Codec,
-	cache *Refs, now events.Time) *Job {
+	cache *Refs, now events.Time,
+) *Job {
 	return &Job{Stream: s, Command: c, Meta: m, agg: a, codec: codec, cache: cache, start: now}
 }
 

@@ -48,7 +48,8 @@ const loadPage = 512
 // load reads a stream the way every reader must: snapshot, then tail. A snapshot of another reducer, or one that does
 // not decode, is ignored; the whole stream is folded instead.
 func load(ctx context.Context, r events.Reader, c events.Codec, a aggregates.Aggregate, s events.Stream,
-	place func(events.Stream) events.Partition) (Loaded, error) {
+	place func(events.Stream) events.Partition,
+) (Loaded, error) {
 	head, err := r.Head(ctx, s)
 	if errors.Is(err, events.ErrNoStream) {
 		return Loaded{Stream: s, Partition: place(s), State: a.Initial(), read: true}, nil

@@ -33,7 +33,8 @@ type Write struct {
 // pack makes the append that adds facts to l, and moves l to the state behind it: the holder drops l if the append
 // is refused. Payloads over events.InlineMax become blobs here, so that no decider needs to know of them.
 func pack(l *Loaded, a aggregates.Aggregate, codec events.Codec, facts []events.Fact, env *events.Envelope,
-	command events.ID, fence events.Fence) (Write, error) {
+	command events.ID, fence events.Fence,
+) (Write, error) {
 	var kept Write
 	for i := range facts {
 		if c, ok := facts[i].Event.(events.Carrier); ok {
@@ -48,7 +49,8 @@ func pack(l *Loaded, a aggregates.Aggregate, codec events.Codec, facts []events.
 
 // packEvolved is pack for a state that the facts were already applied to.
 func packEvolved(l *Loaded, a aggregates.Aggregate, codec events.Codec, facts []events.Fact, env *events.Envelope,
-	command events.ID, fence events.Fence) (Write, error) {
+	command events.ID, fence events.Fence,
+) (Write, error) {
 	body := make([]byte, 0, 96*len(facts)+64)
 	first := l.Version + 1
 	for i := range facts {

@@ -139,7 +139,10 @@ func (c *Refs) read(ctx context.Context, s events.Stream, r aggregates.Ref) (ref
 
 // forGood marks an error as ErrMissingReference when trying again cannot help: it is not there, or not whole.
 func forGood(err error) error {
-	for _, e := range []error{events.ErrNoBlob, events.ErrDamagedBlob, events.ErrNoStream, events.ErrDamagedCommit, errNoPayload} {
+	for _, e := range []error{
+		events.ErrNoBlob, events.ErrDamagedBlob, events.ErrNoStream, events.ErrDamagedCommit,
+		errNoPayload,
+	} {
 		if errors.Is(err, e) {
 			return fmt.Errorf("%w: %w", ErrMissingReference, err)
 		}

@@ -35,7 +35,9 @@ func (e engine) Do(ctx context.Context, s events.Stream, c commands.Command, m c
 	return e.s.Handler.Do(ctx, s, c, m)
 }
 
-func (e engine) Start(ctx context.Context, s events.Stream, c commands.Command, m commands.Meta) (handle.Outcome, error) {
+func (e engine) Start(ctx context.Context, s events.Stream, c commands.Command, m commands.Meta) (handle.Outcome,
+	error,
+) {
 	return e.s.Handler.Start(ctx, s, c, m)
 }
 
@@ -73,7 +75,9 @@ func (e engine) Text(ctx context.Context, tenant string, p events.Payload) ([]by
 	return e.s.Refs.Text(ctx, tenant, p)
 }
 
-func (e engine) Recorded(ctx context.Context, s events.Stream, after events.Version, most int) (all []events.Recorded, err error) {
+func (e engine) Recorded(ctx context.Context, s events.Stream, after events.Version,
+	most int,
+) (all []events.Recorded, err error) {
 	commits, err := e.s.Store.Commits(ctx, s, after, most)
 	if err != nil {
 		return nil, err
@@ -146,7 +150,8 @@ func (e engine) Seen(ctx context.Context, token string) error {
 		n[i] = v
 	}
 	if events.Incarnation(n[0]) != e.s.Info.Incarnation {
-		return commands.Refuse(commands.Unavailable, commands.CodeIncarnation, "the log was restored since; read without the token")
+		return commands.Refuse(commands.Unavailable, commands.CodeIncarnation,
+			"the log was restored since; read without the token")
 	}
 	if n[1] < 0 || n[1] >= int64(e.s.Info.Partitions) {
 		return badToken()
@@ -175,7 +180,8 @@ func (e engine) Verify(ctx context.Context) (handle.Report, error) {
 		return handle.Report{}, err
 	}
 	return handle.Verify(ctx, handle.Audit{
-		Log: e.s.Store, Codec: e.s.Codec, Seals: e.s.Store, Public: ring.Public, Aggregates: e.s.Aggregates(), Blobs: e.s.Blobs,
+		Log: e.s.Store, Codec: e.s.Codec, Seals: e.s.Store, Public: ring.Public, Aggregates: e.s.Aggregates(),
+		Blobs: e.s.Blobs,
 	})
 }
 

@@ -344,7 +344,7 @@ func storeRate(ctx context.Context, dir string, n int, d time.Duration) (float64
 	if err != nil {
 		return 0, err
 	}
-	defer s.Close() //nolint:errcheck // what matters was measured
+	defer s.Close() // what matters was measured
 	var total atomic.Int64
 	var stop atomic.Bool
 	time.AfterFunc(d, func() { stop.Store(true) })
@@ -359,7 +359,8 @@ func storeRate(ctx context.Context, dir string, n int, d time.Duration) (float64
 
 func appendChains(ctx context.Context, s *System, stop *atomic.Bool, total *atomic.Int64) error {
 	first, err := encoded(s.Codec, events.ExecutionSubmitted{
-		Workflow: "bench", Version: 1, Tasks: 5, Input: events.InlinePayload([]byte(`{"email":"a@b.example"}`)), Class: "standard",
+		Workflow: "bench", Version: 1, Tasks: 5, Input: events.InlinePayload([]byte(`{"email":"a@b.example"}`)),
+		Class: "standard",
 	}, events.TasksReady{To: 1, Class: "standard"})
 	if err != nil {
 		return err
@@ -415,7 +416,7 @@ func rawSync(dir string, d time.Duration) (p50 float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close() //nolint:errcheck // it is thrown away
+	defer f.Close() // it is thrown away
 	var l latencies
 	page := make([]byte, 4096)
 	for began := time.Now(); time.Since(began) < d; {

@@ -20,7 +20,7 @@ type randomIDs struct{}
 
 // NewID draws from the system's source; it cannot fail (crypto/rand).
 func (randomIDs) NewID() (id events.ID) {
-	rand.Read(id[:]) //nolint:errcheck // it never returns an error
+	rand.Read(id[:]) // it never returns an error
 	id[6] = id[6]&0x0f | 0x40
 	id[8] = id[8]&0x3f | 0x80
 	return id

@@ -14,7 +14,9 @@ import (
 )
 
 // Publish makes a checked definition a version and returns its number. The same content is the same version.
-func (s *System) Publish(ctx context.Context, d *definition.Definition, m commands.Meta) (version int64, out handle.Outcome, err error) {
+func (s *System) Publish(ctx context.Context, d *definition.Definition, m commands.Meta) (version int64,
+	out handle.Outcome, err error,
+) {
 	plan, err := dag.New(d, s.Types.types)
 	if err != nil {
 		return 0, out, err

@@ -67,13 +67,10 @@ type done struct {
 }
 
 func (in *incoming) reset() {
-	in.In.Reset()
+	in.Reset()
 	clear(in.dones)
 	in.unblock, in.dones = in.unblock[:0], in.dones[:0]
 }
-
-// loadersMax is how many streams of a partition are read at once, at take-over above all.
-const loadersMax = 4
 
 func newPartition(id events.Partition, fence events.Fence, ports partitionPorts) *partition {
 	lane := handle.NewLane(handle.LaneConfig{
@@ -113,11 +110,6 @@ func (p *partition) report(r workflow.Report, worker string) {
 // handOver gives the owner a stream behind somebody's append.
 func (p *partition) handOver(l handle.Loaded) {
 	p.in.put(func(in *incoming) { in.Loaded = append(in.Loaded, l) })
-}
-
-// touch hints that a stream has moved, or is open.
-func (p *partition) touch(s events.Stream, v events.Version) {
-	p.in.put(func(in *incoming) { in.Touched = append(in.Touched, owner.Touched{Stream: s, Version: v}) })
 }
 
 // errFenced says that a later owner has the partition.

@@ -46,7 +46,10 @@ func OpenAPI() ([]byte, error) { return api(nil).API.OpenAPI().YAML() }
 // Serve answers requests on l until ctx ends. It returns after the last answer, or when those that are left were cut.
 func (s *System) Serve(ctx context.Context, l net.Listener) error {
 	srv := api(s)
-	srv.Raw("GET /livez", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { state(w, http.StatusOK, "live", nil) }))
+	srv.Raw("GET /livez", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		state(w, http.StatusOK,
+			"live", nil)
+	}))
 	srv.Raw("GET /readyz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if not := s.notReady(); len(not) > 0 {
 			state(w, http.StatusServiceUnavailable, "not ready", not)
@@ -54,7 +57,7 @@ func (s *System) Serve(ctx context.Context, l net.Listener) error {
 		}
 		state(w, http.StatusOK, "ready", nil)
 	}))
-	srv.Raw("GET /metrics", promhttp.HandlerFor(s.metrics(), promhttp.HandlerOpts{}))
+	srv.Raw("GET /metrics", promhttp.HandlerFor(s.metrics(ctx), promhttp.HandlerOpts{}))
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	hs := &http.Server{
@@ -99,7 +102,7 @@ func (s *System) notReady() (not []string) {
 }
 
 // metrics are read when they are asked for.
-func (s *System) metrics() *prometheus.Registry {
+func (s *System) metrics(ctx context.Context) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	sum := func(f func(p *partition) int64) func() float64 {
@@ -115,8 +118,10 @@ func (s *System) metrics() *prometheus.Registry {
 	gauge := func(name, help string, f func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sluice", Name: name, Help: help}, f))
 	}
-	gauge("owner_hot_streams", "Streams that the owners keep in memory.", sum(func(p *partition) int64 { return p.hot.Load() }))
-	gauge("tasks_waiting", "Tasks that wait for the window or a slot.", sum(func(p *partition) int64 { return p.waiting.Load() }))
+	gauge("owner_hot_streams", "Streams that the owners keep in memory.",
+		sum(func(p *partition) int64 { return p.hot.Load() }))
+	gauge("tasks_waiting", "Tasks that wait for the window or a slot.",
+		sum(func(p *partition) int64 { return p.waiting.Load() }))
 	gauge("slots_in_use", "Attempts that hold a slot.", sum(func(p *partition) int64 { return p.flying.Load() }))
 	gauge("lane_last_append_seconds", "How long the last append of an owner took.",
 		func() float64 { return sum(func(p *partition) int64 { return p.meter.last.Load() })() / 1e9 })
@@ -124,7 +129,7 @@ func (s *System) metrics() *prometheus.Registry {
 		Namespace: "sluice", Name: "lane_appends_total", Help: "Appends of the owners since the start.",
 	}, sum(func(p *partition) int64 { return p.meter.appends.Load() })))
 	gauge("view_lag_events", "Events that the log has and the views have not.", func() (n float64) {
-		all, err := s.views.Status(context.Background())
+		all, err := s.views.Status(ctx)
 		if err != nil {
 			return -1
 		}

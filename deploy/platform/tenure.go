@@ -21,9 +21,11 @@ const (
 )
 
 // ownPartition acquires a partition, runs what start makes of the tenure while it lasts, and gives it back. When the
-// partition goes to another owner it waits for its next turn. It returns when ctx ends, or run fails for another reason.
+// partition goes to another owner it waits for its next turn. It returns when ctx ends, or run fails for another
+// reason.
 func ownPartition(ctx context.Context, o events.Ownership, id events.Partition, name string, log *slog.Logger,
-	run func(context.Context, events.Tenure) error) error {
+	run func(context.Context, events.Tenure) error,
+) error {
 	for ctx.Err() == nil {
 		sent := time.Now()
 		t, err := o.Acquire(ctx, id, name, tenureLasts)

@@ -43,7 +43,7 @@ type ownerOfAll struct {
 func (o *ownerOfAll) Report(_ context.Context, r workflow.Report) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch c := r.Command.(type) { //nolint:gochecksumtype // a worker reports two of them
+	switch c := r.Command.(type) {
 	case commands.StartTask:
 		o.starts = append(o.starts, c)
 		if r.Done != nil {

@@ -32,7 +32,8 @@ func ParseIfMatch(s string, i events.Incarnation) (e commands.Expectation, err e
 		tag = strings.TrimSpace(tag)
 		strong := strings.TrimPrefix(tag, "W/")
 		if len(strong) < 2 || strong[0] != '"' || strong[len(strong)-1] != '"' {
-			return e, Refuse(commands.Malformed, "bad_if_match", fmt.Sprintf(`If-Match is "7", a list of such tags, or *; not %.40s`, tag))
+			return e, Refuse(commands.Malformed, "bad_if_match",
+				fmt.Sprintf(`If-Match is "7", a list of such tags, or *; not %.40s`, tag))
 		}
 		v := never
 		if strong == tag {

@@ -82,7 +82,7 @@ func Refuse(k commands.Kind, code, detail string, violations ...commands.Violati
 
 func traceID() string {
 	var b [16]byte
-	rand.Read(b[:]) //nolint:errcheck // it never returns an error
+	rand.Read(b[:]) // it never returns an error
 	return hex.EncodeToString(b[:])
 }
 

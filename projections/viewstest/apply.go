@@ -62,7 +62,12 @@ var applyCases = []testCase{
 	{"a batch whose checkpoint has moved writes nothing", func(r *run) {
 		v := r.live()
 		r.apply(v, 0, 5, put(thing("acme", 1, "red")))
-		for _, wrong := range []events.Checkpoint{{}, at(4), {Incarnation: 2, Position: 5, Hash: at(5).Hash}, {Incarnation: 1, Position: 5}} {
+		for _, wrong := range []events.Checkpoint{
+			{},
+			at(4),
+			{Incarnation: 2, Position: 5, Hash: at(5).Hash},
+			{Incarnation: 1, Position: 5},
+		} {
 			b := batch(0, 6, put(thing("acme", 1, "blue"), thing("acme", 2, "blue")))
 			b.From, b.Park = wrong, []projections.Parked{parked("thing/acme/x", 1)}
 			r.refused(r.views.Apply(r.Context(), v, b), projections.ErrMoved)

@@ -47,9 +47,12 @@ func Things(version int) projections.Model {
 			{
 				Name: "things",
 				Columns: []projections.Column{
-					{Name: "tenant", Kind: projections.Text}, {Name: "id", Kind: projections.Text},
-					{Name: "colour", Kind: projections.Text}, {Name: "size", Kind: projections.Int},
-					{Name: "sold", Kind: projections.Bool}, {Name: "at", Kind: projections.Time},
+					{Name: "tenant", Kind: projections.Text},
+					{Name: "id", Kind: projections.Text},
+					{Name: "colour", Kind: projections.Text},
+					{Name: "size", Kind: projections.Int},
+					{Name: "sold", Kind: projections.Bool},
+					{Name: "at", Kind: projections.Time},
 					{Name: "tags", Kind: projections.JSON},
 				},
 				Key: []string{"tenant", "id"}, Order: []string{"at"}, Desc: true,
@@ -66,7 +69,8 @@ func Things(version int) projections.Model {
 			{
 				Name: "sums",
 				Columns: []projections.Column{
-					{Name: "tenant", Kind: projections.Text}, {Name: "part", Kind: projections.Int},
+					{Name: "tenant", Kind: projections.Text},
+					{Name: "part", Kind: projections.Int},
 					{Name: "n", Kind: projections.Int},
 				},
 				Key: []string{"tenant", "part"},

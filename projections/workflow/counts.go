@@ -20,8 +20,11 @@ func Counts() projections.Model {
 			{
 				Name: "counts",
 				Columns: []projections.Column{
-					{Name: "tenant", Kind: text}, {Name: "workflow", Kind: text}, {Name: "status", Kind: text},
-					{Name: "part", Kind: number}, {Name: "n", Kind: number},
+					{Name: "tenant", Kind: text},
+					{Name: "workflow", Kind: text},
+					{Name: "status", Kind: text},
+					{Name: "part", Kind: number},
+					{Name: "n", Kind: number},
 				},
 				Key:     []string{"tenant", "workflow", "status", "part"},
 				Filters: []projections.Filter{{Name: "workflow", Column: "workflow", Op: projections.Equal}},
@@ -29,8 +32,10 @@ func Counts() projections.Model {
 			{
 				Name: "counted",
 				Columns: []projections.Column{
-					{Name: "tenant", Kind: text}, {Name: "id", Kind: text},
-					{Name: "workflow", Kind: text}, {Name: "status", Kind: text},
+					{Name: "tenant", Kind: text},
+					{Name: "id", Kind: text},
+					{Name: "workflow", Kind: text},
+					{Name: "status", Kind: text},
 				},
 				Key: []string{"tenant", "id"},
 			},

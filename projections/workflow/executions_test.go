@@ -101,8 +101,13 @@ func livesAtRandom(t *testing.T, rnd *rand.Rand) {
 				continue
 			}
 			w.add(started[rnd.IntN(len(started))], "", []events.Event{
-				events.ExecutionPaused{}, events.ExecutionResumed{}, events.ExecutionCompleted{},
-				events.ExecutionFailed{Code: "c"}, events.TaskRetried{}, events.ExecutionCancelled{}, events.ExecutionTimedOut{},
+				events.ExecutionPaused{},
+				events.ExecutionResumed{},
+				events.ExecutionCompleted{},
+				events.ExecutionFailed{Code: "c"},
+				events.TaskRetried{},
+				events.ExecutionCancelled{},
+				events.ExecutionTimedOut{},
 			}[rnd.IntN(7)])
 		}
 		w.feed(models...)

@@ -78,7 +78,7 @@ func freeAddr(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it was only asked for its port
+	defer l.Close() // it was only asked for its port
 	return l.Addr().String()
 }
 
@@ -95,7 +95,7 @@ func (p *program) start() {
 		if err != nil {
 			return false
 		}
-		defer resp.Body.Close() //nolint:errcheck // it was read
+		defer resp.Body.Close() // it was read
 		return resp.StatusCode == http.StatusOK
 	}, func() string { return p.out.String() })
 }
@@ -116,7 +116,7 @@ func (p *program) call(method, path, kind string, body []byte, out any) error {
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close() // it was read
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return err

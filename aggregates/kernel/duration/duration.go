@@ -35,8 +35,14 @@ var goUnits = []struct {
 	name string
 	unit time.Duration
 }{
-	{"ns", time.Nanosecond}, {"us", time.Microsecond}, {"\u00b5s", time.Microsecond}, {"\u03bcs", time.Microsecond},
-	{"ms", time.Millisecond}, {"s", time.Second}, {"m", time.Minute}, {"h", time.Hour},
+	{"ns", time.Nanosecond},
+	{"us", time.Microsecond},
+	{"\u00b5s", time.Microsecond},
+	{"\u03bcs", time.Microsecond},
+	{"ms", time.Millisecond},
+	{"s", time.Second},
+	{"m", time.Minute},
+	{"h", time.Hour},
 }
 
 // goStyle reads what time.ParseDuration does, but exactly: that one drops what is finer than a nanosecond.

@@ -11,8 +11,9 @@ package expr
 import "fmt"
 
 const (
-	// TemplateMax bounds a template, ExpressionMax one expression in it, in bytes.
-	TemplateMax   = 1 << 20
+	// TemplateMax bounds a template, in bytes.
+	TemplateMax = 1 << 20
+	// ExpressionMax bounds one expression, in bytes.
 	ExpressionMax = 4 << 10
 	// FormulasMax bounds the different expressions of one template that CEL must compile, some 25 µs and 10 KB each.
 	FormulasMax = 1_000

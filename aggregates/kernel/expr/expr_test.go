@@ -180,8 +180,10 @@ func FuzzEval(f *testing.F) {
 
 func BenchmarkEval(b *testing.B) {
 	in := scope(`{"a":{"b":7},"s":"text"}`, nil)
-	for name, template := range map[string]string{"constant": `{"a":1}`, "path": `"${{ input.a.b }}"`,
-		"cel": `"${{ size(input.s) % 7 }}"`} {
+	for name, template := range map[string]string{
+		"constant": `{"a":1}`, "path": `"${{ input.a.b }}"`,
+		"cel": `"${{ size(input.s) % 7 }}"`,
+	} {
 		c, _ := expr.Compile([]byte(template), env)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -71,8 +71,10 @@ func TestWhatIsOptionalAndNotThereIsLeftOut(t *testing.T) {
 // TestAPathIsWhatCELMakesOfIt holds the copying of paths to CEL's own meaning, on values that CEL does not change.
 func TestAPathIsWhatCELMakesOfIt(t *testing.T) {
 	in := scope(`{"a":{"b":[{"c":"x"},null,[]],"":1,"d e":true},"s":"t","n":null,"l":[[1],"y"]}`, nil)
-	steps := []string{`.a`, `.b`, `.c`, `.s`, `.n`, `.l`, `["d e"]`, `[""]`, `[0]`, `[1]`, `[9]`, `.?a`, `.?b`,
-		`.?q`, `[?0]`, `[?"c"]`}
+	steps := []string{
+		`.a`, `.b`, `.c`, `.s`, `.n`, `.l`, `["d e"]`, `[""]`, `[0]`, `[1]`, `[9]`, `.?a`, `.?b`,
+		`.?q`, `[?0]`, `[?"c"]`,
+	}
 	var paths func(prefix string, depth int)
 	tried := 0
 	paths = func(prefix string, depth int) {
@@ -209,10 +211,14 @@ func TestTemplates(t *testing.T) {
 		}
 	})
 	t.Run("stored JSON that is damaged is an error, never a panic", func(t *testing.T) {
-		for _, doc := range []string{``, ` `, `{`, `{"a":}`, `{"a":1`, `[1,`, `{"a":1}x`, `{"a":1,"a":2}`, `"\ud800"`,
-			"\"\xff\"", `nul`, `+1`} {
-			for _, e := range []string{`input`, `input.a`, `input[0]`, `input.?a`, `[input]`, `size(input)`,
-				`input == 1`, `input.a + 1`, `has(input.a)`} {
+		for _, doc := range []string{
+			``, ` `, `{`, `{"a":}`, `{"a":1`, `[1,`, `{"a":1}x`, `{"a":1,"a":2}`, `"\ud800"`,
+			"\"\xff\"", `nul`, `+1`,
+		} {
+			for _, e := range []string{
+				`input`, `input.a`, `input[0]`, `input.?a`, `[input]`, `size(input)`,
+				`input == 1`, `input.a + 1`, `has(input.a)`,
+			} {
 				if got, err := eval(t, expression(e), scope(doc, nil)); err == nil && e != `input.?a` {
 					t.Errorf("%s on %q: got %s", e, doc, got)
 				}

@@ -18,6 +18,7 @@ import (
 const (
 	// BytesMax and DepthMax keep a hostile schema from taking minutes to compile: 3,000 nested allOf took 102 s.
 	BytesMax = 256 << 10
+	// DepthMax is how deep a schema may nest.
 	DepthMax = 32
 	// ExpandedMax bounds the parts of a schema with its references written out.
 	ExpandedMax = 100_000

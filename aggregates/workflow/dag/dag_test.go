@@ -233,10 +233,18 @@ func TestWF10BackOff(t *testing.T) {
 		t.Error(steep.Delay(1), steep.Delay(2))
 	}
 	for _, r := range []dag.Retry{
-		r, never, steep, {Base: 1, Factor: 1.0000000000000002, Cap: time.Hour}, {Base: 7 * time.Millisecond,
-			Factor: 1.1, Cap: time.Minute},
-		{Base: time.Second, Factor: 1, Cap: time.Second}, {Base: 3, Factor: 1.5, Cap: dag.DelayMax}, {Base: time.Hour,
-			Factor: 2, Cap: time.Minute},
+		r, never, steep,
+		{Base: 1, Factor: 1.0000000000000002, Cap: time.Hour},
+		{
+			Base:   7 * time.Millisecond,
+			Factor: 1.1, Cap: time.Minute,
+		},
+		{Base: time.Second, Factor: 1, Cap: time.Second},
+		{Base: 3, Factor: 1.5, Cap: dag.DelayMax},
+		{
+			Base:   time.Hour,
+			Factor: 2, Cap: time.Minute,
+		},
 	} {
 		limit := r.Cap
 		if limit == 0 {
@@ -251,8 +259,12 @@ func TestWF10BackOff(t *testing.T) {
 			last = d
 		}
 	}
-	for _, odd := range []dag.Retry{{}, {Base: -1, Factor: -1}, {Base: 1, Factor: math.NaN()},
-		{Base: math.MaxInt64, Factor: math.Inf(1)}} {
+	for _, odd := range []dag.Retry{
+		{},
+		{Base: -1, Factor: -1},
+		{Base: 1, Factor: math.NaN()},
+		{Base: math.MaxInt64, Factor: math.Inf(1)},
+	} {
 		for _, k := range []int{math.MinInt, 0, 1, 2, math.MaxInt} {
 			if d := odd.Delay(k); d <= 0 || d > dag.DelayMax {
 				t.Errorf("%+v at %d: %v", odd, k, d)

@@ -56,7 +56,9 @@ func evolve(s *State, e events.DefinitionEvent, _ events.Version) *State {
 }
 
 // decide publishes content that no version has yet: the same content is the version that it already is.
-func decide(s *State, c commands.DefinitionCommand, _ commands.Meta, _ aggregates.Refs) ([]events.DefinitionEvent, error) {
+func decide(
+	s *State, c commands.DefinitionCommand, _ commands.Meta, _ aggregates.Refs,
+) ([]events.DefinitionEvent, error) {
 	publish, ok := c.(commands.PublishVersion)
 	if !ok || s.Find(publish.Hash) != 0 {
 		return nil, nil

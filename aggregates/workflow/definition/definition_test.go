@@ -178,15 +178,25 @@ tasks:
 		problem      string
 		line, column int
 	}{
-		{"bad_name /workflow", 1, 11}, {"unknown_field /colour", 2, 1}, {"unknown_class /class", 3, 8},
-		{"bad_duration /deadline", 4, 11}, {"bad_schema /input/type", 5, 15}, {"unknown_type /tasks/one/type", 7, 15},
-		{"wrong_type /tasks/one/timeout", 7, 30}, {"unknown_field /tasks/one/typo", 7, 34},
-		{"unknown_task /tasks/two/needs/1", 8, 34}, {"dag_cycle /tasks/two/needs/2", 8, 42},
-		{"join_duplicate /tasks/two/needs/3", 8, 47}, {"not_an_ancestor /tasks/two/with/x", 8, 63},
+		{"bad_name /workflow", 1, 11},
+		{"unknown_field /colour", 2, 1},
+		{"unknown_class /class", 3, 8},
+		{"bad_duration /deadline", 4, 11},
+		{"bad_schema /input/type", 5, 15},
+		{"unknown_type /tasks/one/type", 7, 15},
+		{"wrong_type /tasks/one/timeout", 7, 30},
+		{"unknown_field /tasks/one/typo", 7, 34},
+		{"unknown_task /tasks/two/needs/1", 8, 34},
+		{"dag_cycle /tasks/two/needs/2", 8, 42},
+		{"join_duplicate /tasks/two/needs/3", 8, 47},
+		{"not_an_ancestor /tasks/two/with/x", 8, 63},
 		{"expression_syntax /tasks/two/with/y", 8, 95},
-		{"not_yet /tasks/three/type", 9, 17}, {"not_yet /tasks/three/map", 9, 23},
-		{"bad_condition /tasks/three/when", 9, 39}, {"bad_duration /tasks/three/retry/base", 9, 65},
-		{"bad_number /tasks/three/retry/factor", 9, 78}, {"duplicate_key /tasks/two", 10, 3},
+		{"not_yet /tasks/three/type", 9, 17},
+		{"not_yet /tasks/three/map", 9, 23},
+		{"bad_condition /tasks/three/when", 9, 39},
+		{"bad_duration /tasks/three/retry/base", 9, 65},
+		{"bad_number /tasks/three/retry/factor", 9, 78},
+		{"duplicate_key /tasks/two", 10, 3},
 	}
 	d, problems := definition.Parse([]byte(raw))
 	if problems != nil {
@@ -208,8 +218,10 @@ tasks:
 			t.Errorf("%s: told at %d:%d, stands at %d:%d", w.problem, got[i].Line, got[i].Column, w.line, w.column)
 		}
 	}
-	for _, w := range []string{"bad_mapping /tasks/four/with/method", "bad_mapping /tasks/four/with/url",
-		"bad_schema /tasks/four/output/minimum"} {
+	for _, w := range []string{
+		"bad_mapping /tasks/four/with/method", "bad_mapping /tasks/four/with/url",
+		"bad_schema /tasks/four/output/minimum",
+	} {
 		if !slices.ContainsFunc(got, func(p definition.Problem) bool { return p.Code+" "+p.Pointer == w }) {
 			t.Errorf("%s is not told", w)
 		}

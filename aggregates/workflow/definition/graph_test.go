@@ -97,8 +97,10 @@ func TestWF14CheckingAGraphCostsWhatTheGraphIs(t *testing.T) {
 		got, details := codes(t, tasks("s: {type: test, needs: [s]}", "a: {type: test, needs: [b]}",
 			"b: {type: test, needs: [a]}",
 			"root: {type: test}", "c: {type: test, needs: [root, d]}", "d: {type: test, needs: [c, a]}"))
-		if !slices.Equal(got, []string{"dag_cycle /tasks/s/needs/0", "dag_cycle /tasks/a/needs",
-			"dag_cycle /tasks/c/needs"}) ||
+		if !slices.Equal(got, []string{
+			"dag_cycle /tasks/s/needs/0", "dag_cycle /tasks/a/needs",
+			"dag_cycle /tasks/c/needs",
+		}) ||
 			!strings.Contains(details, "s → s") || !strings.Contains(details, "a → b → a") || !strings.Contains(details,
 			"c → d → c") {
 			t.Fatal(got, details)

@@ -273,8 +273,10 @@ func (t *taker) task(m *member, def defaults) {
 	if !goodName(m.name) {
 		t.problem(m.place(), at, "bad_name", nameRule)
 	}
-	x := Task{Name: m.name, Class: def.class, Retry: def.retry, Timeout: def.timeout, Heartbeat: def.heartbeat,
-		at: m.value}
+	x := Task{
+		Name: m.name, Class: def.class, Retry: def.retry, Timeout: def.timeout, Heartbeat: def.heartbeat,
+		at: m.value,
+	}
 	var repeatable bool
 	t.fields(m.value, at, map[string]func(*node, string){
 		"type":        func(n *node, at string) { x.Type, _ = t.string(n, at) },

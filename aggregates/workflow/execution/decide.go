@@ -17,7 +17,7 @@ const retryAfterMax = time.Hour
 
 // Needs names the plan for the commands that cannot do without it.
 func Needs(s *State, c commands.ExecutionCommand, _ commands.Meta) []aggregates.Ref {
-	switch c := c.(type) {
+	switch c := c.(type) { //nolint:gochecksumtype // the others need no plan
 	case commands.SubmitExecution:
 		if s.status == None {
 			return []aggregates.Ref{planRef(c.Definition)}
@@ -34,7 +34,8 @@ func planRef(h events.Hash) aggregates.Ref { return aggregates.Ref{Kind: aggrega
 
 // Decide answers what command c adds to the history that s sums up. It leaves s as it is.
 func Decide(s *State, c commands.ExecutionCommand, m commands.Meta, refs aggregates.Refs) ([]events.ExecutionEvent,
-	error) {
+	error,
+) {
 	d := &draft{s: s, m: m, refs: refs, retried: none}
 	if _, starts := c.(commands.SubmitExecution); s.status == None && !starts {
 		return nil, d.unborn(c)
@@ -82,7 +83,7 @@ const none = -1
 
 // unborn answers for a stream without events: machines know more than we do, people have mistaken the id.
 func (d *draft) unborn(c commands.ExecutionCommand) error {
-	switch c.(type) {
+	switch c.(type) { //nolint:gochecksumtype // the others are people's
 	case commands.StartTask, commands.RecordResult, commands.TimeOutTask, commands.FireTimer,
 		commands.TimeOutExecution, commands.HoldTasks:
 		return &aggregates.Ahead{Detail: "the execution has no events"}

@@ -97,7 +97,7 @@ func endOf(c commands.RecordResult) events.TaskFailed {
 // success completes the task, unless its output cannot be kept or does not fit its schema: then the attempt has failed
 // for good, or is only recorded if it was superseded.
 func (d *draft) success(c commands.RecordResult, current bool) {
-	code, why := "", ""
+	var code, why string
 	if c.Output.Size > events.BlobBytesMax {
 		code, why = codeTooLarge, fmt.Sprintf("the output has %d bytes; at most %d are kept", c.Output.Size,
 			events.BlobBytesMax)

@@ -130,9 +130,13 @@ func (s *State) Dispatching() bool { return s.status == Pending || s.status == R
 // counting says that results of tasks still count.
 func (s *State) counting() bool { return s.Open() || s.status == Failed }
 
-// Workflow and Version name the definition that the execution is bound to, Definition its content.
-func (s *State) Workflow() string        { return s.workflow }
-func (s *State) Version() int64          { return s.version }
+// Workflow names the definition that the execution is bound to.
+func (s *State) Workflow() string { return s.workflow }
+
+// Version is the definition's that the execution is bound to.
+func (s *State) Version() int64 { return s.version }
+
+// Definition names the content that the execution is bound to.
 func (s *State) Definition() events.Hash { return s.definition }
 
 // Parent is the execution that this one replays, or empty.
@@ -141,8 +145,10 @@ func (s *State) Parent() string { return s.parent }
 // Deadline is when the execution times out; 0: never. A pause does not move it.
 func (s *State) Deadline() events.Time { return s.deadline }
 
-// Tasks is how many tasks the plan has, Settled how many of them are done or skipped.
-func (s *State) Tasks() int32   { return s.tasks }
+// Tasks is how many tasks the plan has.
+func (s *State) Tasks() int32 { return s.tasks }
+
+// Settled is how many tasks are done or skipped.
 func (s *State) Settled() int32 { return s.settled }
 
 // Input is the size of the input in bytes, 0 for none. Event 1 carries it.

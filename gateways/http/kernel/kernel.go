@@ -58,8 +58,10 @@ var goodName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 func Register(api huma.API, e Engine) {
 	tags := []string{"operations"}
 	huma.Register(api, huma.Operation{
-		OperationID: "verify-audit", Method: http.MethodPost, Path: "/v1/audit/verify", Tags: tags, DefaultStatus: http.StatusOK,
-		Summary: "Hold the log to its promises", Description: "Refolds every stream, checks hashes, heads, snapshots, blobs and seals.",
+		OperationID: "verify-audit", Method: http.MethodPost, Path: "/v1/audit/verify", Tags: tags,
+		DefaultStatus: http.StatusOK,
+		Summary:       "Hold the log to its promises",
+		Description:   "Refolds every stream, checks hashes, heads, snapshots, blobs and seals.",
 	}, func(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
 		r, err := e.Verify(ctx)
 		if err != nil {
@@ -68,11 +70,13 @@ func Register(api huma.API, e Engine) {
 		return &verifyOutput{r}, nil
 	})
 	huma.Register(api, huma.Operation{
-		OperationID: "make-backup", Method: http.MethodPost, Path: "/v1/backups", Tags: tags, DefaultStatus: http.StatusCreated,
-		Summary: "Back the log and its blobs up, while it runs",
+		OperationID: "make-backup", Method: http.MethodPost, Path: "/v1/backups", Tags: tags,
+		DefaultStatus: http.StatusCreated,
+		Summary:       "Back the log and its blobs up, while it runs",
 	}, func(ctx context.Context, in *backupInput) (*backupOutput, error) {
 		if !goodName.MatchString(in.Body.Name) {
-			return nil, edge.Refuse(commands.Invalid, "bad_name", "a name is letters, digits, '.', '_' and '-', first a letter or digit",
+			return nil, edge.Refuse(commands.Invalid, "bad_name",
+				"a name is letters, digits, '.', '_' and '-', first a letter or digit",
 				commands.Violation{Code: "bad_name", Pointer: "/name", Detail: "choose another name"})
 		}
 		folder, err := e.Backup(ctx, in.Body.Name)
@@ -84,8 +88,9 @@ func Register(api huma.API, e Engine) {
 		return out, nil
 	})
 	huma.Register(api, huma.Operation{
-		OperationID: "rebuild-view", Method: http.MethodPost, Path: "/v1/views/{view}/rebuild", Tags: tags, DefaultStatus: http.StatusOK,
-		Summary: "Build a view anew from the log and swap it in",
+		OperationID: "rebuild-view", Method: http.MethodPost, Path: "/v1/views/{view}/rebuild", Tags: tags,
+		DefaultStatus: http.StatusOK,
+		Summary:       "Build a view anew from the log and swap it in",
 	}, func(ctx context.Context, in *rebuildInput) (*rebuildOutput, error) {
 		err := e.Rebuild(ctx, in.View)
 		if errors.Is(err, projections.ErrNoView) {

@@ -62,7 +62,8 @@ func Acts(api huma.API, e Engine) {
 	}
 	huma.Register(api, huma.Operation{
 		OperationID: "replay-execution", Method: http.MethodPost, Path: "/v1/executions/{id}/replay",
-		Summary: "Run an execution's input again, as a new execution", DefaultStatus: http.StatusAccepted, Tags: []string{"acts"},
+		Summary: "Run an execution's input again, as a new execution", DefaultStatus: http.StatusAccepted,
+		Tags: []string{"acts"},
 	}, func(ctx context.Context, in *actInput) (*actOutput, error) { return replay(ctx, e, in) })
 	huma.Register(api, huma.Operation{
 		OperationID: "retry-task", Method: http.MethodPost, Path: "/v1/executions/{id}/tasks/{task}/retry",
@@ -86,7 +87,8 @@ func metaOf(e Engine, s events.Stream, key, ifMatch, reason string, parts ...any
 }
 
 func act(ctx context.Context, e Engine, s events.Stream, c commands.ExecutionCommand, key, ifMatch, reason string,
-	parts ...any) (*actOutput, error) {
+	parts ...any,
+) (*actOutput, error) {
 	if s.Check() != nil {
 		return nil, edge.Refuse(commands.NotFound, commands.CodeNotFound, "there is no such execution")
 	}

@@ -81,7 +81,8 @@ func publish(ctx context.Context, e Engine, in *publishInput) (*publishOutput, e
 		for i, p := range problems {
 			vs[i] = commands.Violation{Code: p.Code, Pointer: p.Pointer, Detail: p.Detail, Line: p.Line, Column: p.Column}
 		}
-		return nil, edge.Refuse(commands.Invalid, "invalid_definition", "the definition cannot be run; mend every place named", vs...)
+		return nil, edge.Refuse(commands.Invalid, "invalid_definition",
+			"the definition cannot be run; mend every place named", vs...)
 	}
 	m := commands.Meta{Command: e.NewID(), Tenant: tenant, Actor: actor}
 	n, out, err := e.Publish(ctx, d, m)

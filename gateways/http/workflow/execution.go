@@ -194,10 +194,12 @@ func taskName(p *dag.Plan, t int32) string {
 }
 
 func shown(ctx context.Context, e Engine, l handle.Loaded, p *dag.Plan, s *execution.State, t int32, st *taskStory,
-	outputs bool) (Task, error) {
+	outputs bool,
+) (Task, error) {
 	v := s.Task(t)
 	out := Task{
-		Name: p.Tasks[t].Name, Type: p.Tasks[t].Type, Status: string(v.Status), Attempt: int(v.Attempt), RetryAt: moment(v.RetryAt),
+		Name: p.Tasks[t].Name, Type: p.Tasks[t].Type, Status: string(v.Status), Attempt: int(v.Attempt),
+		RetryAt: moment(v.RetryAt),
 	}
 	if st == nil {
 		return out, nil

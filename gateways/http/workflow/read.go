@@ -101,16 +101,20 @@ type count struct {
 func Reads(api huma.API, e Engine) {
 	tags := []string{"executions"}
 	huma.Register(api, huma.Operation{
-		OperationID: "get-execution", Method: http.MethodGet, Path: "/v1/executions/{id}", Summary: "Read an execution", Tags: tags,
+		OperationID: "get-execution", Method: http.MethodGet, Path: "/v1/executions/{id}", Summary: "Read an execution",
+		Tags: tags,
 	}, func(ctx context.Context, in *getInput) (*getOutput, error) { return get(ctx, e, in) })
 	huma.Register(api, huma.Operation{
-		OperationID: "list-executions", Method: http.MethodGet, Path: "/v1/executions", Summary: "List executions, newest first", Tags: tags,
+		OperationID: "list-executions", Method: http.MethodGet, Path: "/v1/executions",
+		Summary: "List executions, newest first", Tags: tags,
 	}, func(ctx context.Context, in *listInput) (*listOutput, error) { return list(ctx, e, in) })
 	huma.Register(api, huma.Operation{
-		OperationID: "list-events", Method: http.MethodGet, Path: "/v1/executions/{id}/events", Summary: "Read an execution's facts", Tags: tags,
+		OperationID: "list-events", Method: http.MethodGet, Path: "/v1/executions/{id}/events",
+		Summary: "Read an execution's facts", Tags: tags,
 	}, func(ctx context.Context, in *eventsInput) (*eventsOutput, error) { return history(ctx, e, in) })
 	huma.Register(api, huma.Operation{
-		OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts", Summary: "Count executions by workflow and status", Tags: tags,
+		OperationID: "counts", Method: http.MethodGet, Path: "/v1/counts",
+		Summary: "Count executions by workflow and status", Tags: tags,
 	}, func(ctx context.Context, _ *struct{}) (*countsOutput, error) { return counts(ctx, e) })
 }
 
@@ -126,7 +130,8 @@ func loaded(ctx context.Context, e Engine, id string) (handle.Loaded, error) {
 			return l, nil
 		}
 	}
-	return handle.Loaded{}, edge.Refuse(commands.NotFound, commands.CodeNotFound, "there is no execution "+strconv.Quote(id))
+	return handle.Loaded{}, edge.Refuse(commands.NotFound, commands.CodeNotFound,
+		"there is no execution "+strconv.Quote(id))
 }
 
 func get(ctx context.Context, e Engine, in *getInput) (*getOutput, error) {
@@ -184,7 +189,8 @@ func list(ctx context.Context, e Engine, in *listInput) (*listOutput, error) {
 	}
 	page, err := e.Executions(ctx, q)
 	if errors.Is(err, projections.ErrNotLive) {
-		return nil, edge.Refuse(commands.Unavailable, "view_not_ready", "the list is being built from the log; ask again in a moment")
+		return nil, edge.Refuse(commands.Unavailable, "view_not_ready",
+			"the list is being built from the log; ask again in a moment")
 	}
 	if err != nil {
 		return nil, edge.Refusal(err)
@@ -245,7 +251,8 @@ func readCursor(s string, now events.Incarnation, q *projections.Query) error {
 	var i events.Incarnation
 	var at int64
 	var id string
-	if json.Unmarshal(parts[0], &i) != nil || json.Unmarshal(parts[1], &at) != nil || json.Unmarshal(parts[2], &id) != nil {
+	if json.Unmarshal(parts[0], &i) != nil || json.Unmarshal(parts[1], &at) != nil || json.Unmarshal(parts[2],
+		&id) != nil {
 		return badCursor()
 	}
 	if i != now {
@@ -288,9 +295,11 @@ func history(ctx context.Context, e Engine, in *eventsInput) (*eventsOutput, err
 // fact shows a recorded event. One that this build does not know has no data.
 func fact(r *events.Recorded, correlation string) Fact {
 	f := Fact{
-		SpecVersion: "1.0", ID: string(r.Stream) + "@" + strconv.FormatInt(int64(r.Version), 10), Source: "/" + string(r.Stream),
-		Type: string(r.Type), Time: r.At.Std(), Version: int64(r.Version), Partition: int32(r.Partition), Position: int64(r.Position),
-		Actor: r.Actor, Reason: r.Commit.Reason, Cause: r.Cause, Command: r.Command.String(), Correlation: correlation,
+		SpecVersion: "1.0", ID: string(r.Stream) + "@" + strconv.FormatInt(int64(r.Version), 10),
+		Source: "/" + string(r.Stream),
+		Type:   string(r.Type), Time: r.At.Std(), Version: int64(r.Version), Partition: int32(r.Partition),
+		Position: int64(r.Position),
+		Actor:    r.Actor, Reason: r.Commit.Reason, Cause: r.Cause, Command: r.Command.String(), Correlation: correlation,
 		Data: json.RawMessage("null"),
 	}
 	if r.Event != nil {

@@ -150,7 +150,8 @@ func (f *follower) catchUp(ctx context.Context) (done bool, err error) {
 	if !over {
 		return false, nil
 	}
-	return true, f.send("end", EventID(f.after, f.e.Incarnation()), map[string]any{"status": l.State.(*execution.State).Status().String()})
+	return true, f.send("end", EventID(f.after, f.e.Incarnation()),
+		map[string]any{"status": l.State.(*execution.State).Status().String()})
 }
 
 func (f *follower) send(event, id string, data any) error {

@@ -53,7 +53,8 @@ type executionOutput struct {
 func Submissions(api huma.API, e Engine) {
 	huma.Register(api, huma.Operation{
 		OperationID: "submit-execution", Method: http.MethodPost, Path: "/v1/workflows/{name}/executions",
-		Summary: "Start an execution", MaxBodyBytes: inputMax, DefaultStatus: http.StatusAccepted, Tags: []string{"executions"},
+		Summary: "Start an execution", MaxBodyBytes: inputMax, DefaultStatus: http.StatusAccepted,
+		Tags:        []string{"executions"},
 		Description: "With an Idempotency-Key the same request is the same execution, for as long as the log lasts.",
 	}, func(ctx context.Context, in *submitInput) (*executionOutput, error) { return submit(ctx, e, in) })
 }
@@ -124,7 +125,9 @@ func known(ctx context.Context, e Engine, s events.Stream, m commands.Meta) (*ex
 	}, true, nil
 }
 
-func awaited(ctx context.Context, e Engine, s events.Stream, wait time.Duration, answer *executionOutput) (*executionOutput, error) {
+func awaited(ctx context.Context, e Engine, s events.Stream, wait time.Duration,
+	answer *executionOutput,
+) (*executionOutput, error) {
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	l, err := e.Await(within, s)
@@ -156,7 +159,8 @@ func waitOf(s string) (time.Duration, error) {
 func labelsOf(m map[string]string) (ls []events.Label, err error) {
 	for name, value := range m {
 		if len(name) > 128 || len(value) > correlationMax || name == "" {
-			return nil, edge.Refuse(commands.Invalid, "bad_label", "a label has a name of at most 128 bytes and a value of at most 255")
+			return nil, edge.Refuse(commands.Invalid, "bad_label",
+				"a label has a name of at most 128 bytes and a value of at most 255")
 		}
 		ls = append(ls, events.Label{Name: name, Value: value})
 	}

@@ -27,7 +27,8 @@ const (
 	// DocumentDepthMax bounds the nesting of what is checked.
 	DocumentDepthMax = 128
 	// DigitsMax and ExponentMax bound numbers, so that comparing them exactly stays cheap.
-	DigitsMax   = 1_000
+	DigitsMax = 1_000
+	// ExponentMax bounds the exponent of a number.
 	ExponentMax = 1_000
 	// ViolationsMax is how many violations of one document are told.
 	ViolationsMax = 100

@@ -44,7 +44,8 @@ tasks:
 			t.Errorf("%+v", f)
 		}
 		s := o.Then(es...)
-		if v := s.State().Task(1); v.Status != execution.TaskDeadLettered || v.Code != "mapping_path_missing" || v.Failed != 4 {
+		if v := s.State().Task(1); v.Status != execution.TaskDeadLettered ||
+			v.Code != "mapping_path_missing" || v.Failed != 4 {
 			t.Errorf("%+v", v)
 		}
 	})
@@ -138,7 +139,7 @@ tasks:
 			t.Errorf("%+v, %v", es, err)
 		}
 	})
-	t.Run("a failing step does not keep its siblings from being decided; the failure of the execution comes last", func(t *testing.T) {
+	t.Run("a failing step keeps no sibling from being decided; the execution fails last", func(t *testing.T) {
 		p := planOf(t, `
 tasks:
   a: {type: transform, with: {value: "${{ input.none }}"}}
@@ -156,7 +157,8 @@ tasks:
 	t.Run("an output that does not fit its schema is permanent", func(t *testing.T) {
 		p := planOf(t, `tasks: {a: {type: transform, with: {value: 1}, output: {type: string}}}`)
 		es, err := running(t, p).When(submit(p, "")).Events()
-		if err != nil || es[1].(events.TaskFailed).Code != "output_mismatch" || es[1].(events.TaskFailed).Class != events.Permanent {
+		if err != nil || es[1].(events.TaskFailed).Code != "output_mismatch" ||
+			es[1].(events.TaskFailed).Class != events.Permanent {
 			t.Errorf("%+v, %v", es, err)
 		}
 	})
@@ -166,7 +168,8 @@ tasks:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := es[1].(events.TaskFailed); f.Code != "number_out_of_range" || !strings.Contains(f.Message, "task a, mapping /value/deep") {
+		if f := es[1].(events.TaskFailed); f.Code != "number_out_of_range" ||
+			!strings.Contains(f.Message, "task a, mapping /value/deep") {
 			t.Errorf("%+v", f)
 		}
 	})
@@ -175,7 +178,10 @@ tasks:
 		p := planOf(t, `
 tasks:
   a__b: {type: http}
-  d: {type: transform, needs: [a__b], with: {value: ["${{ input.note }}", "${{ input['Space Value'] }}", "${{ tasks.a__b.output }}"]}}
+  d:
+    type: transform
+    needs: [a__b]
+    with: {value: ["${{ input.note }}", "${{ input['Space Value'] }}", "${{ tasks.a__b.output }}"]}
 `)
 		running(t, p, submitted(p, input), ready(0)).When(success(0, 1, `"${{ input.secret }}"`)).
 			Then(completed(0, 1, `"${{ input.secret }}"`),
@@ -209,7 +215,8 @@ tasks:
 	t.Run("what no worker can do instead is bounded too: it is never read", func(t *testing.T) {
 		const all = "${{ [tasks.a.output, tasks.b.output, tasks.c.output] }}"
 		const three = "tasks:\n  a: {type: http}\n  b: {type: http}\n  c: {type: http}\n"
-		p := planOf(t, three+`  d: {type: http, needs: [a, b, c], when: "${{ size([tasks.a.output, tasks.b.output, tasks.c.output]) > 0 }}"}`)
+		p := planOf(t, three+"  d:\n    type: http\n    needs: [a, b, c]\n"+
+			`    when: "${{ size([tasks.a.output, tasks.b.output, tasks.c.output]) > 0 }}"`)
 		q := planOf(t, three+"output: \""+all+"\"\n")
 		huge := func(task int32) events.TaskCompleted {
 			e := completed(task, 1, "")
@@ -282,7 +289,8 @@ func TestTheOutputOfTheWorkflow(t *testing.T) {
 			t.Fatalf("%+v, %v", es, err)
 		}
 		f := es[1].(events.ExecutionFailed)
-		if f.Task != -1 || f.Code != "mapping_path_missing" || !strings.HasPrefix(f.Message, "the workflow's output: mapping /x: ") {
+		if f.Task != -1 || f.Code != "mapping_path_missing" ||
+			!strings.HasPrefix(f.Message, "the workflow's output: mapping /x: ") {
 			t.Errorf("%+v", f)
 		}
 		s := o.Then(es...)

@@ -63,7 +63,7 @@ func TestWF17RetryOfOneBranchLeavesItsSiblingsAlone(t *testing.T) {
 		}
 		s.When(retry).Then(retried).When(success(1, 2, "2")).Then(completed(1, 2, "2"), ready(3))
 	})
-	t.Run("its successors become ready while the execution is failed, and are sent when it runs again", func(t *testing.T) {
+	t.Run("its successors become ready in a failed execution, and are sent when it runs again", func(t *testing.T) {
 		p := planOf(t, "tasks: {a: {type: http}, b: {type: http}, c: {type: http, needs: [a]}}")
 		s := running(t, p, submitted(p, ""), ready(0, 1), dead(1, 1, events.Permanent), failed(1)).
 			When(success(0, 1, "1")).Then(completed(0, 1, "1"), ready(2))
@@ -87,10 +87,11 @@ func TestWF17RetryOfOneBranchLeavesItsSiblingsAlone(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	})
-	t.Run("the same retry twice is one attempt; when that has failed for good it may be retried again", func(t *testing.T) {
+	t.Run("the same retry twice is one attempt; when that has failed it may be retried again", func(t *testing.T) {
 		s := running(t, p, append(began, dead(1, 1, events.Permanent), failed(1), retried)...)
 		s.When(retry).ThenNothing()
-		running(t, p, append(began, dead(1, 1, events.Permanent), failed(1), retried, retrying(1, 2, events.Transient, 5))...).
+		running(t, p, append(began, dead(1, 1, events.Permanent), failed(1), retried,
+			retrying(1, 2, events.Transient, 5))...).
 			When(retry).ThenRefused(commands.CodeNotDeadLettered) // that one has ended, and another is under way by itself
 		s.When(failure(1, 2, events.Permanent)).Then(dead(1, 2, events.Permanent), failed(1)).
 			When(retry).Then(events.TaskRetried{Task: 1, Attempt: 3})
@@ -100,7 +101,8 @@ func TestWF17RetryOfOneBranchLeavesItsSiblingsAlone(t *testing.T) {
 func TestRetry(t *testing.T) {
 	t.Run("an operator's retry counts its attempts anew", func(t *testing.T) {
 		p := planOf(t, "tasks: {a: {type: http, retry: {maxAttempts: 2, base: 1s, jitter: false}}}")
-		s := running(t, p, submitted(p, ""), ready(0), retrying(0, 1, events.Transient, 5), dead(0, 2, events.Transient), failed(0)).
+		s := running(t, p, submitted(p, ""), ready(0), retrying(0, 1, events.Transient, 5),
+			dead(0, 2, events.Transient), failed(0)).
 			When(commands.RetryTask{Task: "a"}).Then(events.TaskRetried{Task: 0, Attempt: 3})
 		s = s.When(failure(0, 3, events.Transient)).Then(retrying(0, 3, events.Transient, second))
 		s.When(failure(0, 4, events.Transient)).Then(dead(0, 4, events.Transient), failed(0))
@@ -131,7 +133,8 @@ func TestRetry(t *testing.T) {
 		running(t, p, past...).When(commands.RetryTask{Task: "a", With: text(`{"value":7}`)}, meta{At: 4}).ThenByKey(
 			events.TaskRetried{Task: 0, Attempt: 2, With: text(`{"value":7}`)}, pure(0, 4, "7", 4), ready(1))
 		again, err := running(t, p, past...).When(commands.RetryTask{Task: "a"}).Events()
-		if err != nil || len(again) != 3 || again[1].(events.TaskFailed).Attempt != 2 || again[2].(events.ExecutionFailed).Task != 0 {
+		if err != nil || len(again) != 3 || again[1].(events.TaskFailed).Attempt != 2 ||
+			again[2].(events.ExecutionFailed).Task != 0 {
 			t.Errorf("%+v, %v", again, err)
 		}
 	})

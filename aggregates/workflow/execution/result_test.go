@@ -166,7 +166,8 @@ func TestWF28ALateResultForASupersededAttempt(t *testing.T) {
 	timeout := commands.TimeOutTask{Task: 0, Attempt: 1, Why: "timeout", SentAt: 1}
 	lost := events.TaskFailed{
 		Task: 0, Attempt: 1, Worker: "w1", SentAt: 1, StartedAt: 2, EndedAt: 10 * second, Class: events.TimedOut,
-		Code: "task_timeout", Message: "the attempt took longer than its timeout", Next: events.NextRetry, RetryAt: 12 * second,
+		Code: "task_timeout", Message: "the attempt took longer than its timeout",
+		Next: events.NextRetry, RetryAt: 12 * second,
 	}
 	started := events.TaskStarted{Task: 0, Attempt: 1, Worker: "w1", SentAt: 1, StartedAt: 2}
 	s := running(t, p, submitted(p, ""), ready(0), started).When(timeout, meta{At: 10 * second}).Then(lost)
@@ -193,7 +194,7 @@ func TestWF28ALateResultForASupersededAttempt(t *testing.T) {
 	t.Run("(c) twice is once", func(t *testing.T) { // Then sends everything twice
 		sent.When(success(0, 1, "1")).Then(completed(0, 1, "1"), ready(1)).When(success(0, 1, "1")).ThenNothing()
 	})
-	t.Run("(d) what may not be repeated stays a dead letter, with its result shown, until an operator retries", func(t *testing.T) {
+	t.Run("(d) what may not be repeated stays a dead letter, its result shown, until an operator retries", func(t *testing.T) {
 		p := planOf(t, "tasks: {t: {type: charge, timeout: 10s, "+steady+"}}")
 		gone := lost
 		gone.Next, gone.RetryAt = events.NextDeadLetter, 0
@@ -217,7 +218,8 @@ func TestNotRepeatable(t *testing.T) {
 		})
 	}
 	t.Run("a success of an attempt before the operator's does not satisfy it", func(t *testing.T) {
-		past := []event{submitted(p, ""), ready(0), dead(0, 1, events.TimedOut), failed(0), events.TaskRetried{Task: 0, Attempt: 2}}
+		past := []event{submitted(p, ""), ready(0), dead(0, 1, events.TimedOut), failed(0),
+			events.TaskRetried{Task: 0, Attempt: 2}}
 		running(t, p, past...).When(success(0, 1, "1")).
 			Then(events.TaskResultLate{Task: 0, Attempt: 1, Worker: "w1", EndedAt: 3, Output: text("1")})
 	})
@@ -226,13 +228,16 @@ func TestNotRepeatable(t *testing.T) {
 func TestTimeOuts(t *testing.T) {
 	p := planOf(t, "deadline: 1h\ntasks: {a: {type: http, "+steady+"}}")
 	began := []event{submitted(p, ""), ready(0)}
-	for why, code := range map[string]string{"timeout": "task_timeout", "heartbeat": "heartbeat_timeout", "lost": "attempt_lost"} {
+	for why, code := range map[string]string{
+		"timeout": "task_timeout", "heartbeat": "heartbeat_timeout", "lost": "attempt_lost",
+	} {
 		t.Run("an attempt ends by "+why, func(t *testing.T) {
 			es, err := running(t, p, began...).When(commands.TimeOutTask{Attempt: 1, Why: why}, meta{At: 9}).Events()
 			if err != nil || len(es) != 1 {
 				t.Fatal(es, err)
 			}
-			if f := es[0].(events.TaskFailed); f.Code != code || f.Class != events.TimedOut || f.Next != events.NextRetry || f.EndedAt != 9 {
+			if f := es[0].(events.TaskFailed); f.Code != code || f.Class != events.TimedOut ||
+				f.Next != events.NextRetry || f.EndedAt != 9 {
 				t.Errorf("%+v", f)
 			}
 		})
@@ -269,7 +274,8 @@ func TestStartsAndHolds(t *testing.T) {
 	started := events.TaskStarted{Task: 0, Attempt: 1, Worker: "w1", SentAt: 1, SlotWait: 3000, StartedAt: 2}
 	t.Run("a start is a fact once a worker", func(t *testing.T) {
 		s := running(t, p, began...).When(start).Then(started)
-		if v := s.State().Task(0); v.Status != execution.TaskRunning || v.Started != (execution.Started{Worker: "w1", SentAt: 1, StartedAt: 2}) {
+		if v := s.State().Task(0); v.Status != execution.TaskRunning ||
+			v.Started != (execution.Started{Worker: "w1", SentAt: 1, StartedAt: 2}) {
 			t.Errorf("%+v", v)
 		}
 		other, e := start, started
@@ -315,7 +321,8 @@ tasks:
 `)
 	batch := []commands.RecordResult{
 		success(0, 1, "1"), success(1, 1, "2"), success(0, 1, "1"), success(2, 1, "3"), success(1, 1, "other"),
-		failure(3, 1, events.Transient), failure(3, 1, events.Transient), success(4, 1, "5"), success(5, 1, "6"), success(5, 1, "6"),
+		failure(3, 1, events.Transient), failure(3, 1, events.Transient),
+		success(4, 1, "5"), success(5, 1, "6"), success(5, 1, "6"),
 	}
 	decide := func(past ...event) (yields []int, es []event) {
 		s := running(t, p, append([]event{submitted(p, ""), events.TasksReady{To: 6, Class: class}}, past...)...)

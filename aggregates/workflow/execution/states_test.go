@@ -44,20 +44,26 @@ func TestEveryStateOfATaskIsInTheLog(t *testing.T) {
 		{"a timer runs", taskS, nil, execution.TaskRunning},
 		{"it is done", taskA, []event{completed(taskA, 1, "1")}, execution.TaskCompleted},
 		{"it failed, and has attempts left", taskA, []event{started, retried}, execution.TaskRetryScheduled},
-		{"its time was up, and it has attempts left", taskA, []event{retrying(taskA, 1, events.TimedOut, 5)}, execution.TaskRetryScheduled},
+		{"its time was up, and it has attempts left", taskA, []event{
+			retrying(taskA, 1, events.TimedOut, 5),
+		}, execution.TaskRetryScheduled},
 		{"it is tried again", taskA, []event{retried, again}, execution.TaskRunning},
 		{"it waits for a slot again", taskA, []event{retried, held}, execution.TaskWaitingSlot},
 		{"it failed for good", taskA, []event{dead(taskA, 1, events.Permanent), failed(taskA)}, execution.TaskDeadLettered},
 		{"an operator retries it", taskA, []event{
 			dead(taskA, 1, events.Permanent), failed(taskA), events.TaskRetried{Task: taskA, Attempt: 2},
 		}, execution.TaskScheduled},
-		{"its branch is not taken", taskB, []event{completed(taskA, 1, "1"), events.TaskSkipped{Task: taskB, Why: "when"}}, execution.TaskSkipped},
+		{"its branch is not taken", taskB, []event{
+			completed(taskA, 1, "1"), events.TaskSkipped{Task: taskB, Why: "when"},
+		}, execution.TaskSkipped},
 		{"it was cancelled while it ran", taskA, []event{started, cancelled}, execution.TaskCancelled},
 		{"it was cancelled in its back-off", taskA, []event{retried, cancelled}, execution.TaskCancelled},
 		{"it was cancelled before it was ready", taskB, []event{cancelled}, execution.TaskCancelled},
 		{"it was done before the cancel", taskA, []event{completed(taskA, 1, "1"), cancelled}, execution.TaskCompleted},
 		{"the deadline of the execution passed", taskA, []event{started, timedOut}, execution.TaskTimedOut},
-		{"it stays a dead letter whatever comes", taskA, []event{dead(taskA, 1, events.Permanent), failed(taskA), cancelled}, execution.TaskDeadLettered},
+		{"it stays a dead letter whatever comes", taskA, []event{
+			dead(taskA, 1, events.Permanent), failed(taskA), cancelled,
+		}, execution.TaskDeadLettered},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := running(t, p, append(slices.Clone(began), c.history...)...).State()
@@ -78,7 +84,8 @@ func TestTheStateAnswers(t *testing.T) {
 	p := planOf(t, transitionTasks)
 	first := submitted(p, `{"x":1}`)
 	first.Deadline, first.Parent, first.Class = 3600*second, "parent", "bulk"
-	s := running(t, p, first, startedTimer(taskS), ready(taskA, taskX), retrying(taskX, 1, events.Transient, 9*second)).State()
+	s := running(t, p, first, startedTimer(taskS), ready(taskA, taskX),
+		retrying(taskX, 1, events.Transient, 9*second)).State()
 	if s.Workflow() != "w" || s.Version() != 1 || s.Definition() != p.Hash || s.Parent() != "parent" || s.Tasks() != 4 ||
 		s.Class() != "bulk" || s.TaskClass(p, taskA) != "bulk" || s.Input() != 7 {
 		t.Errorf("%+v", s)

@@ -130,7 +130,8 @@ func TestReferencesComeInFewRounds(t *testing.T) {
 		if i > 0 {
 			b.WriteString(", " + suffix("s", i-1))
 		}
-		b.WriteString("], when: \"${{ tasks." + old + ".output > 0 }}\", with: {value: \"${{ tasks." + old + ".output }}\"}}\n")
+		b.WriteString("], when: \"${{ tasks." + old + ".output > 0 }}\", " +
+			"with: {value: \"${{ tasks." + old + ".output }}\"}}\n")
 	}
 	b.WriteString("output: \"${{ tasks." + suffix("o", 0) + ".output }}\"\n")
 	p := planOf(t, b.String())

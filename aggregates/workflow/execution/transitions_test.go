@@ -19,18 +19,44 @@ import (
 //	0 a: under way · 1 b: needs a · 2 s: a timer that is due · 3 x: dead-lettered (in FAILED only, else under way)
 var transitions = map[string][]string{
 	//                 NONE PENDING RUNNING PAUSED COMPLETED FAILED CANCELLED TIMED_OUT
-	"SubmitExecution":    {"execution_submitted timer_started tasks_ready", "–", "–", "–", "–", "–", "–", "–"},
-	"CancelExecution":    {"not_found", "execution_cancelled", "execution_cancelled", "execution_cancelled", "execution_finished", "execution_finished", "–", "execution_finished"},
-	"TerminateExecution": {"not_found", "execution_cancelled", "execution_cancelled", "execution_cancelled", "execution_finished", "execution_cancelled", "–", "execution_finished"},
-	"PauseExecution":     {"not_found", "execution_paused", "execution_paused", "–", "execution_finished", "execution_finished", "execution_finished", "execution_finished"},
-	"ResumeExecution":    {"not_found", "–", "–", "execution_resumed", "execution_finished", "execution_finished", "execution_finished", "execution_finished"},
-	"RetryTask":          {"not_found", "not_dead_lettered", "not_dead_lettered", "not_dead_lettered", "execution_finished", "task_retried", "execution_finished", "execution_finished"},
-	"StartTask":          {"ahead", "ahead", "task_started", "task_started", "–", "task_started", "–", "–"},
-	"RecordResult":       {"ahead", "ahead", "task_completed tasks_ready", "task_completed tasks_ready", "–", "task_completed tasks_ready", "–", "–"},
-	"TimeOutTask":        {"ahead", "–", "task_failed", "task_failed", "–", "task_failed", "–", "–"},
-	"FireTimer":          {"ahead", "–", "task_completed", "task_completed", "–", "task_completed", "–", "–"},
-	"TimeOutExecution":   {"ahead", "execution_timed_out", "execution_timed_out", "execution_timed_out", "–", "–", "–", "–"},
-	"HoldTasks":          {"ahead", "–", "tasks_held", "–", "–", "–", "–", "–"},
+	"SubmitExecution": {
+		"execution_submitted timer_started tasks_ready", "–", "–", "–", "–", "–", "–", "–",
+	},
+	"CancelExecution": {
+		"not_found", "execution_cancelled", "execution_cancelled", "execution_cancelled", "execution_finished",
+		"execution_finished", "–", "execution_finished",
+	},
+	"TerminateExecution": {
+		"not_found", "execution_cancelled", "execution_cancelled", "execution_cancelled", "execution_finished",
+		"execution_cancelled", "–", "execution_finished",
+	},
+	"PauseExecution": {
+		"not_found", "execution_paused", "execution_paused", "–", "execution_finished", "execution_finished",
+		"execution_finished", "execution_finished",
+	},
+	"ResumeExecution": {
+		"not_found", "–", "–", "execution_resumed", "execution_finished", "execution_finished",
+		"execution_finished", "execution_finished",
+	},
+	"RetryTask": {
+		"not_found", "not_dead_lettered", "not_dead_lettered", "not_dead_lettered", "execution_finished",
+		"task_retried", "execution_finished", "execution_finished",
+	},
+	"StartTask": {
+		"ahead", "ahead", "task_started", "task_started", "–", "task_started", "–", "–",
+	},
+	"RecordResult": {
+		"ahead", "ahead", "task_completed tasks_ready", "task_completed tasks_ready", "–",
+		"task_completed tasks_ready", "–", "–",
+	},
+	"TimeOutTask": {"ahead", "–", "task_failed", "task_failed", "–", "task_failed", "–", "–"},
+	"FireTimer": {
+		"ahead", "–", "task_completed", "task_completed", "–", "task_completed", "–", "–",
+	},
+	"TimeOutExecution": {
+		"ahead", "execution_timed_out", "execution_timed_out", "execution_timed_out", "–", "–", "–", "–",
+	},
+	"HoldTasks": {"ahead", "–", "tasks_held", "–", "–", "–", "–", "–"},
 }
 
 const transitionTasks = `

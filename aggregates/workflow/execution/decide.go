@@ -26,6 +26,7 @@ func Needs(s *State, c commands.ExecutionCommand, _ commands.Meta) []aggregates.
 		if s.counting() {
 			return []aggregates.Ref{planRef(s.definition)}
 		}
+	default: // they are decided without it
 	}
 	return nil
 }
@@ -87,8 +88,9 @@ func (d *draft) unborn(c commands.ExecutionCommand) error {
 	case commands.StartTask, commands.RecordResult, commands.TimeOutTask, commands.FireTimer,
 		commands.TimeOutExecution, commands.HoldTasks:
 		return &aggregates.Ahead{Detail: "the execution has no events"}
+	default:
+		return commands.Refuse(commands.NotFound, commands.CodeNotFound, "there is no such execution")
 	}
-	return commands.Refuse(commands.NotFound, commands.CodeNotFound, "there is no such execution")
 }
 
 // load takes the plan from the references; Needs has asked for it.

@@ -194,7 +194,7 @@ func TestWF28ALateResultForASupersededAttempt(t *testing.T) {
 	t.Run("(c) twice is once", func(t *testing.T) { // Then sends everything twice
 		sent.When(success(0, 1, "1")).Then(completed(0, 1, "1"), ready(1)).When(success(0, 1, "1")).ThenNothing()
 	})
-	t.Run("(d) what may not be repeated stays a dead letter, its result shown, until an operator retries", func(t *testing.T) {
+	t.Run("(d) what may not be repeated stays a dead letter until an operator retries", func(t *testing.T) {
 		p := planOf(t, "tasks: {t: {type: charge, timeout: 10s, "+steady+"}}")
 		gone := lost
 		gone.Next, gone.RetryAt = events.NextDeadLetter, 0

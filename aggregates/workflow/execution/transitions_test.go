@@ -14,9 +14,8 @@ import (
 )
 
 // transitions says what every command comes to in every status: the wire names of its events without their domain, –
-// for nothing, ahead, or the code of its refusal. Each column is an execution of these tasks in that status:
-//
-//	0 a: under way · 1 b: needs a · 2 s: a timer that is due · 3 x: dead-lettered (in FAILED only, else under way)
+// for nothing, ahead, or the code of its refusal. Each column is an execution of transitionTasks in that status: a is
+// under way and b needs it, s is a timer that is due, x is dead-lettered in FAILED and under way elsewhere.
 var transitions = map[string][]string{
 	//                 NONE PENDING RUNNING PAUSED COMPLETED FAILED CANCELLED TIMED_OUT
 	"SubmitExecution": {

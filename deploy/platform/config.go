@@ -18,7 +18,7 @@ type Config struct {
 	TenantSlots int
 	TypeSlots   map[string]int
 	QueueDepth  int // items that one class of the queue holds; beyond it sends are refused and made again later
-	// EgressAllow are the hosts that http tasks may call, as names or *.suffixes; empty: all public ones.
+	// EgressAllow are the hosts that http tasks may call, as names or *.suffixes; empty: none.
 	// EgressPrivate are the private ranges that they may reach.
 	EgressAllow   []string
 	EgressPrivate []netip.Prefix

@@ -26,6 +26,10 @@ func Needs(s *State, c commands.ExecutionCommand, _ commands.Meta) []aggregates.
 		if s.counting() {
 			return []aggregates.Ref{planRef(s.definition)}
 		}
+	case commands.StartTask:
+		if started, ok := s.Started(c.Task); ok && started.Worker != c.Worker && s.counting() {
+			return []aggregates.Ref{planRef(s.definition)}
+		}
 	default: // they are decided without it
 	}
 	return nil

@@ -33,6 +33,14 @@ func (d *draft) start(c commands.StartTask) error {
 	if !d.s.Sendable(c.Task, c.Attempt) || ok && started.Worker == c.Worker {
 		return nil
 	}
+	if ok { // another worker's: a second start of what must not run twice does not count
+		if err := d.load(d.s.definition); err != nil {
+			return err
+		}
+		if !d.plan.Tasks[c.Task].Repeatable {
+			return nil
+		}
+	}
 	d.emit(events.TaskStarted{
 		Task: c.Task, Attempt: c.Attempt, Worker: c.Worker,
 		SentAt: c.SentAt, SlotWait: c.SlotWait.Microseconds(), StartedAt: c.StartedAt,

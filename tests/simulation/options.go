@@ -37,9 +37,7 @@ type Stats struct {
 	Steps, Commits, Events, Executions, Completed, Failed, Cancelled, TimedOut int
 	Takeovers, Conflicts, Duplicates, Fenced, Unknown, Ghosts, Settled         int
 	Acknowledged, Refused, Holes, Held, Retried, Late, Snapshots               int
-	// TakenOver counts attempts of tasks that are not repeatable which two processes have run.
-	TakenOver int
-	Trace     uint64
+	Trace                                                                      uint64
 }
 
 // dice are the ports IDs and Rand over a seed.
@@ -75,6 +73,6 @@ func (a *Stats) fields() []*int {
 	return []*int{
 		&a.Steps, &a.Commits, &a.Events, &a.Executions, &a.Completed, &a.Failed, &a.Cancelled, &a.TimedOut,
 		&a.Takeovers, &a.Conflicts, &a.Duplicates, &a.Fenced, &a.Unknown, &a.Ghosts, &a.Settled,
-		&a.Acknowledged, &a.Refused, &a.Holes, &a.Held, &a.Retried, &a.Late, &a.Snapshots, &a.TakenOver,
+		&a.Acknowledged, &a.Refused, &a.Holes, &a.Held, &a.Retried, &a.Late, &a.Snapshots,
 	}
 }

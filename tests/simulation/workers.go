@@ -156,8 +156,9 @@ func (s *sim) begins(w *work, run *workflow.Work) {
 		s.effects[e] = w.cfg.Name
 	case w.cfg.Name:
 		s.bad("%s task %d is not repeatable, and %s runs attempt %d twice", e.stream, e.task, w.cfg.Name, e.attempt)
-	default: // the log lets another process take it over
-		s.stats.TakenOver++
+	default:
+		s.bad("%s task %d is not repeatable, and attempt %d runs at %s and %s", e.stream, e.task, e.attempt, s.effects[e],
+			w.cfg.Name)
 	}
 }
 

@@ -282,6 +282,12 @@ func TestStartsAndHolds(t *testing.T) {
 		other.Worker, e.Worker = "w2", "w2"
 		s.When(other).Then(e) // it was delivered again, since w1 is gone
 	})
+	t.Run("what must not run twice is started by one worker only", func(t *testing.T) {
+		p := planOf(t, "tasks: {a: {type: http, repeatable: false}, b: {type: http}}")
+		other := start
+		other.Worker = "w2"
+		running(t, p, submitted(p, ""), ready(0, 1), started).When(other).ThenNothing()
+	})
 	t.Run("that of an attempt which has ended is nothing", func(t *testing.T) {
 		running(t, p, append(began, completed(0, 1, "1"))...).When(start).ThenNothing()
 		running(t, p, append(began, retrying(0, 1, events.Transient, 5))...).When(start).ThenNothing()

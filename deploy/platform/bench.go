@@ -23,7 +23,7 @@ import (
 // BenchConfig says what is measured.
 type BenchConfig struct {
 	Kind     string // chain, fanout, submit or rebuild
-	Length   int    // tasks of the chain, or branches of the fan-out
+	Length   int    // tasks: of the chain, or of the fan-out with its join
 	InFlight int    // executions at once
 	Duration time.Duration
 	Dir      string // on the disk to be measured; a folder is made in it and removed
@@ -122,7 +122,10 @@ type bench struct {
 func startBench(ctx context.Context, dir string, c BenchConfig) (*bench, error) {
 	cfg := Default()
 	cfg.Data = dir
-	cfg.TenantSlots, cfg.Partitions = 100_000, c.Partitions
+	cfg.TenantSlots = 100_000
+	if c.Partitions > 0 {
+		cfg.Partitions = c.Partitions
+	}
 	s, err := Open(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
@@ -159,8 +162,11 @@ func (b *bench) stop() error {
 func (b *bench) publish(ctx context.Context) error {
 	var y strings.Builder
 	fmt.Fprintf(&y, "workflow: bench\ntasks:\n")
-	fan := b.cfg.Kind == "fanout"
-	for i := range b.cfg.Length {
+	fan, n := b.cfg.Kind == "fanout", b.cfg.Length
+	if fan {
+		n-- // and the join
+	}
+	for i := range n {
 		fmt.Fprintf(&y, "  t%05d: {type: test", i)
 		if i > 0 && !fan {
 			fmt.Fprintf(&y, ", needs: [t%05d]", i-1)
@@ -169,7 +175,7 @@ func (b *bench) publish(ctx context.Context) error {
 	}
 	if fan {
 		y.WriteString("  z: {type: test, needs: [")
-		for i := range b.cfg.Length {
+		for i := range n {
 			fmt.Fprintf(&y, "t%05d, ", i)
 		}
 		y.WriteString("]}\n")
@@ -300,7 +306,7 @@ func (b *bench) fanout(ctx context.Context, r *BenchResult) error {
 	if err := b.one(ctx, true); err != nil {
 		return err
 	}
-	b.report(r, before, 1, int64(b.cfg.Length)+1, time.Since(began))
+	b.report(r, before, 1, int64(b.cfg.Length), time.Since(began))
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Verbs are those that need no server: they are one, or work on a folder that no server has open.
 func Verbs(a *cli.App) []*cobra.Command {
-	return []*cobra.Command{upVerb(a), restoreVerb(a), doctorVerb(a), openapiVerb(a)}
+	return []*cobra.Command{upVerb(a), restoreVerb(a), doctorVerb(a), openapiVerb(a), benchVerb(a)}
 }
 
 func upVerb(a *cli.App) *cobra.Command {

@@ -191,10 +191,11 @@ func (l *Lane) Offer(s events.Stream, m Machine) bool {
 	return true
 }
 
-// Touch has a stream read if it is not in memory, or if v is above what memory knows.
+// Touch has a stream read if it is not in memory, or if v is above what memory knows; a stream whose state was let go
+// keeps its version.
 func (l *Lane) Touch(s events.Stream, v events.Version) {
 	h := l.hot(s)
-	if h == nil || h.Usable() && h.Version >= v {
+	if h == nil || h.Version >= v && v > 0 {
 		return
 	}
 	h.stale = true

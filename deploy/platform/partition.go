@@ -129,8 +129,24 @@ func (p *partition) run(ctx context.Context) error {
 	)
 }
 
-// takeOver has every open head looked at, a page at a time.
+// scanEvery is how often open heads are looked at again. It is the net for what nobody told the owner: a caller may be
+// gone before the append whose outcome it did not learn has landed.
+const scanEvery = time.Minute
+
+// takeOver has every open head looked at, and again from time to time.
 func (p *partition) takeOver(ctx context.Context) error {
+	for {
+		if err := p.scan(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+		if (sleeper{}).Wait(ctx, scanEvery) != nil {
+			return nil
+		}
+	}
+}
+
+// scan touches the open heads, a page at a time.
+func (p *partition) scan(ctx context.Context) error {
 	const page = 1000
 	after := events.Stream("")
 	for {

@@ -79,8 +79,10 @@ func submit(ctx context.Context, e Engine, in *submitInput) (*executionOutput, e
 		}
 		s = events.StreamOf(execution.Category, tenant, events.Derive("execution", tenant, in.Name, in.Key).String())
 		m.Command, do = commands.KeyedID(s, in.Key), e.Do
-		if out, ok, err := known(ctx, e, s, m); ok || err != nil {
+		if out, ok, err := known(ctx, e, s, m); err != nil || ok && wait == 0 {
 			return out, err
+		} else if ok {
+			return awaited(ctx, e, s, wait, out)
 		}
 	}
 	n, v, err := bound(ctx, e, in.Name, in.Body.Version)

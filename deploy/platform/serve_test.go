@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,12 +11,20 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // edgeOf serves a running system.
 func edgeOf(t *testing.T, dir string) (call func(method, path, body string, headers ...string) answer, stop func()) {
 	t.Helper()
 	s, end := running(t, dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for len(s.notReady()) > 0 {
+		if (sleeper{}).Wait(ctx, 5*time.Millisecond) != nil {
+			t.Fatal("it never was ready: ", s.notReady())
+		}
+	}
 	h := api(s).Handler()
 	call = func(method, path, body string, headers ...string) answer {
 		r := httptest.NewRequest(method, path, strings.NewReader(body))

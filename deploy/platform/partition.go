@@ -312,35 +312,37 @@ func (p *partition) later(ctx context.Context, f func(context.Context)) {
 // readRest is what is waited after a read that failed.
 const readRest = 200 * time.Millisecond
 
-// read loads a stream for the owner, however often it takes.
-func (p *partition) read(ctx context.Context, s events.Stream) {
-	for ctx.Err() == nil {
-		l, err := p.ports.Handler.Load(ctx, s)
-		if err == nil {
-			p.handOver(l)
-			return
+// again runs f later, without holding a loader meanwhile: what cannot be read must not stand before what can.
+func (p *partition) again(ctx context.Context, f func(context.Context)) {
+	p.extra.Go(func() {
+		if (sleeper{}).Wait(ctx, readRest) == nil {
+			p.later(ctx, f)
 		}
-		p.warn("load "+string(s), err)
-		if (sleeper{}).Wait(ctx, readRest) != nil {
-			return
-		}
-	}
+	})
 }
 
-func (p *partition) resolve(ctx context.Context, w handle.RefsWanted) {
-	for ctx.Err() == nil {
-		refs, err := p.ports.Refs.Load(ctx, w.Stream, w.Refs)
-		if err == nil {
-			p.in.put(func(in *incoming) {
-				in.Resolved = append(in.Resolved, owner.Resolved{Stream: w.Stream, Refs: refs.(handle.Pinned)})
-			})
-			return
-		}
-		p.warn("load references of "+string(w.Stream), err)
-		if (sleeper{}).Wait(ctx, readRest) != nil {
-			return
-		}
+// read loads a stream for the owner, however often it takes.
+func (p *partition) read(ctx context.Context, s events.Stream) {
+	l, err := p.ports.Handler.Load(ctx, s)
+	if err == nil {
+		p.handOver(l)
+		return
 	}
+	p.warn("load "+string(s), err)
+	p.again(ctx, func(ctx context.Context) { p.read(ctx, s) })
+}
+
+// resolve loads references for the owner, however often it takes.
+func (p *partition) resolve(ctx context.Context, w handle.RefsWanted) {
+	refs, err := p.ports.Refs.Load(ctx, w.Stream, w.Refs)
+	if err == nil {
+		p.in.put(func(in *incoming) {
+			in.Resolved = append(in.Resolved, owner.Resolved{Stream: w.Stream, Refs: refs.(handle.Pinned)})
+		})
+		return
+	}
+	p.warn("load references of "+string(w.Stream), err)
+	p.again(ctx, func(ctx context.Context) { p.resolve(ctx, w) })
 }
 
 func (p *partition) park(ctx context.Context, c handle.Parked) {

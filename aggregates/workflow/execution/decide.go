@@ -17,7 +17,7 @@ const retryAfterMax = time.Hour
 
 // Needs names the plan for the commands that cannot do without it.
 func Needs(s *State, c commands.ExecutionCommand, _ commands.Meta) []aggregates.Ref {
-	switch c := c.(type) { //nolint:gochecksumtype // the others need no plan
+	switch c := c.(type) {
 	case commands.SubmitExecution:
 		if s.status == None {
 			return []aggregates.Ref{planRef(c.Definition)}
@@ -88,7 +88,7 @@ const none = -1
 
 // unborn answers for a stream without events: machines know more than we do, people have mistaken the id.
 func (d *draft) unborn(c commands.ExecutionCommand) error {
-	switch c.(type) { //nolint:gochecksumtype // the others are people's
+	switch c.(type) {
 	case commands.StartTask, commands.RecordResult, commands.TimeOutTask, commands.FireTimer,
 		commands.TimeOutExecution, commands.HoldTasks:
 		return &aggregates.Ahead{Detail: "the execution has no events"}

@@ -87,13 +87,17 @@ func text(s string) events.Payload { return events.InlinePayload([]byte(s)) }
 
 // success is the result of an attempt, completed the event that it comes to.
 func success(t, attempt int32, output string) commands.RecordResult {
-	return commands.RecordResult{Task: t, Attempt: attempt, Worker: "w1", SentAt: 1, StartedAt: 2, EndedAt: 3,
-		Output: text(output)}
+	return commands.RecordResult{
+		Task: t, Attempt: attempt, Worker: "w1", SentAt: 1, StartedAt: 2, EndedAt: 3,
+		Output: text(output),
+	}
 }
 
 func completed(t, attempt int32, output string) events.TaskCompleted {
-	return events.TaskCompleted{Task: t, Attempt: attempt, Worker: "w1", SentAt: 1, StartedAt: 2, EndedAt: 3,
-		Output: text(output)}
+	return events.TaskCompleted{
+		Task: t, Attempt: attempt, Worker: "w1", SentAt: 1, StartedAt: 2, EndedAt: 3,
+		Output: text(output),
+	}
 }
 
 // pure is a step that is decided at a time.

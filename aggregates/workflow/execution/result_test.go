@@ -218,8 +218,10 @@ func TestNotRepeatable(t *testing.T) {
 		})
 	}
 	t.Run("a success of an attempt before the operator's does not satisfy it", func(t *testing.T) {
-		past := []event{submitted(p, ""), ready(0), dead(0, 1, events.TimedOut), failed(0),
-			events.TaskRetried{Task: 0, Attempt: 2}}
+		past := []event{
+			submitted(p, ""), ready(0), dead(0, 1, events.TimedOut), failed(0),
+			events.TaskRetried{Task: 0, Attempt: 2},
+		}
 		running(t, p, past...).When(success(0, 1, "1")).
 			Then(events.TaskResultLate{Task: 0, Attempt: 1, Worker: "w1", EndedAt: 3, Output: text("1")})
 	})

@@ -334,7 +334,7 @@ func (b *bench) rebuild(ctx context.Context, r *BenchResult) error {
 		total += end
 	}
 	began := time.Now()
-	if err := b.s.views.Replay(ctx, "executions", nil); err != nil {
+	if err := b.s.views.Replay(ctx, "executions", func(int64, int64) {}); err != nil {
 		return err
 	}
 	took := time.Since(began)

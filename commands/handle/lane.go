@@ -191,11 +191,10 @@ func (l *Lane) Offer(s events.Stream, m Machine) bool {
 	return true
 }
 
-// Touch has a stream read if it is not in memory, or if v is above what memory knows; a stream whose state was let go
-// keeps its version.
+// Touch has a stream read if its state is not in memory, or if v is above what memory knows.
 func (l *Lane) Touch(s events.Stream, v events.Version) {
 	h := l.hot(s)
-	if h == nil || h.Version >= v && v > 0 {
+	if h == nil || h.Usable() && h.Version >= v {
 		return
 	}
 	h.stale = true

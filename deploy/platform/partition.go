@@ -130,8 +130,8 @@ func (p *partition) run(ctx context.Context) error {
 }
 
 // scanEvery is how often open heads are looked at again. It is the net for what nobody told the owner: a caller may be
-// gone before the append whose outcome it did not learn has landed.
-const scanEvery = time.Minute
+// gone before the append whose outcome it did not learn has landed. Streams whose state was let go are read each time.
+const scanEvery = 5 * time.Minute
 
 // takeOver has every open head looked at, and again from time to time.
 func (p *partition) takeOver(ctx context.Context) error {

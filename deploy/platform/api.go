@@ -23,7 +23,12 @@ import (
 )
 
 // engine is the system as the HTTP handlers see it.
-type engine struct{ s *System }
+type engine struct {
+	s        *System
+	stopping <-chan struct{} // nil: never
+}
+
+func (e engine) Stopping() <-chan struct{} { return e.stopping }
 
 func (e engine) Check(d *definition.Definition) []definition.Problem { return d.Check(e.s.Types.types) }
 
@@ -46,6 +51,17 @@ func (e engine) Load(ctx context.Context, s events.Stream) (handle.Loaded, error
 }
 
 func (e engine) Await(ctx context.Context, s events.Stream) (handle.Loaded, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	end := make(chan struct{})
+	defer close(end)
+	go func() {
+		select {
+		case <-e.stopping:
+			cancel()
+		case <-end:
+		}
+	}()
 	return e.s.Await(ctx, s)
 }
 
@@ -118,8 +134,8 @@ func (e engine) Executions(ctx context.Context, q projections.Query) (projection
 	return e.s.Views.List(ctx, projworkflow.Executions(), "executions", q)
 }
 
-func (e engine) Counts(ctx context.Context, tenant string) (projections.Page, error) {
-	return e.s.Views.List(ctx, projworkflow.Counts(), "counts", projections.Query{Tenant: tenant, Limit: 500})
+func (e engine) Counts(ctx context.Context, q projections.Query) (projections.Page, error) {
+	return e.s.Views.List(ctx, projworkflow.Counts(), "counts", q)
 }
 
 // Token is incarnation, partition and position of a write.
@@ -202,6 +218,6 @@ func (e engine) Backup(ctx context.Context, name string) (string, error) {
 }
 
 // Rebuild builds a view anew.
-func (e engine) Rebuild(ctx context.Context, view string) error {
-	return e.s.views.Replay(ctx, view, func(int64, int64) {})
+func (e engine) Rebuild(ctx context.Context, view string, progress func(done, total int64)) error {
+	return e.s.views.Replay(ctx, view, progress)
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	edge "github.com/sluice-platform/sluice/gateways/http"
 	"github.com/sluice-platform/sluice/gateways/http/kernel"
@@ -29,8 +27,15 @@ const apiVersion = "1"
 
 // api makes the server of a system; nil describes it only.
 func api(s *System) *edge.Server {
-	srv := edge.New(apiVersion)
-	e := engine{s}
+	o := edge.Options{}
+	if s != nil {
+		o.Incarnation, o.Logger = s.Info.Incarnation, s.logger
+	}
+	return apiOf(engine{s: s}, o)
+}
+
+func apiOf(e engine, o edge.Options) *edge.Server {
+	srv := edge.New(apiVersion, o)
 	workflow.Definitions(srv.API, e)
 	workflow.Submissions(srv.API, e)
 	workflow.Reads(srv.API, e)
@@ -43,26 +48,27 @@ func api(s *System) *edge.Server {
 // OpenAPI is the API's description, as schemas/openapi.yaml holds it.
 func OpenAPI() ([]byte, error) { return api(nil).API.OpenAPI().YAML() }
 
-// Serve answers requests on l until ctx ends. It returns after the last answer, or when those that are left were cut.
-func (s *System) Serve(ctx context.Context, l net.Listener) error {
-	srv := api(s)
+// Serve answers requests on l until ctx ends; it closes l. A stop ends streams and waits at once with what there is,
+// and gives the other requests serveDrainMax to be answered: only then are they cut.
+func (s *System) Serve(ctx context.Context, l net.Listener) (err error) {
+	meter, err := s.newMeter(context.WithoutCancel(ctx))
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	srv := apiOf(engine{s: s, stopping: ctx.Done()}, edge.Options{
+		Incarnation: s.Info.Incarnation, Logger: s.logger, Observe: counted(meter),
+	})
 	srv.Raw("GET /livez", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		state(w, http.StatusOK,
-			"live", nil)
+		state(w, http.StatusOK, "live", nil)
 	}))
-	srv.Raw("GET /readyz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if not := s.notReady(); len(not) > 0 {
-			state(w, http.StatusServiceUnavailable, "not ready", not)
-			return
-		}
-		state(w, http.StatusOK, "ready", nil)
-	}))
-	srv.Raw("GET /metrics", promhttp.HandlerFor(s.metrics(ctx), promhttp.HandlerOpts{}))
+	srv.Raw("GET /readyz", s.readyz(ctx))
+	srv.Raw("GET /metrics", meter.Handler())
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	hs := &http.Server{
 		Handler: srv.Handler(), ReadHeaderTimeout: headersMax, ReadTimeout: readMax, IdleTimeout: idleMax,
 		BaseContext: func(net.Listener) context.Context { return requests },
+		ErrorLog:    slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- hs.Serve(l) }()
@@ -71,14 +77,31 @@ func (s *System) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	cut() // streams and waits end; short requests have their answer below
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), serveDrainMax)
 	defer cancel()
-	err := hs.Shutdown(drain)
+	if err = hs.Shutdown(drain); errors.Is(err, context.DeadlineExceeded) {
+		cut()
+		err = errors.Join(fmt.Errorf("requests were cut after %s: %w", serveDrainMax, err), hs.Close())
+	}
 	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
 	}
 	return err
+}
+
+// readyz says what is not there yet; behind the end of ctx, that the server stops.
+func (s *System) readyz(ctx context.Context) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		not := s.notReady()
+		if ctx.Err() != nil {
+			not = append(not, "the server stops")
+		}
+		if len(not) > 0 {
+			state(w, http.StatusServiceUnavailable, "not ready", not)
+			return
+		}
+		state(w, http.StatusOK, "ready", nil)
+	})
 }
 
 func state(w http.ResponseWriter, code int, status string, not []string) {
@@ -99,44 +122,4 @@ func (s *System) notReady() (not []string) {
 		not = append(not, "view "+v+" is behind the log")
 	}
 	return not
-}
-
-// metrics are read when they are asked for.
-func (s *System) metrics(ctx context.Context) *prometheus.Registry {
-	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	sum := func(f func(p *partition) int64) func() float64 {
-		return func() (n float64) {
-			for i := range s.parts {
-				if p := s.parts[i].Load(); p != nil {
-					n += float64(f(p))
-				}
-			}
-			return n
-		}
-	}
-	gauge := func(name, help string, f func() float64) {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sluice", Name: name, Help: help}, f))
-	}
-	gauge("owner_hot_streams", "Streams that the owners keep in memory.",
-		sum(func(p *partition) int64 { return p.hot.Load() }))
-	gauge("tasks_waiting", "Tasks that wait for the window or a slot.",
-		sum(func(p *partition) int64 { return p.waiting.Load() }))
-	gauge("slots_in_use", "Attempts that hold a slot.", sum(func(p *partition) int64 { return p.flying.Load() }))
-	gauge("lane_last_append_seconds", "How long the last append of an owner took.",
-		func() float64 { return sum(func(p *partition) int64 { return p.meter.last.Load() })() / 1e9 })
-	r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Namespace: "sluice", Name: "lane_appends_total", Help: "Appends of the owners since the start.",
-	}, sum(func(p *partition) int64 { return p.meter.appends.Load() })))
-	gauge("view_lag_events", "Events that the log has and the views have not.", func() (n float64) {
-		all, err := s.views.Status(ctx)
-		if err != nil {
-			return -1
-		}
-		for _, v := range all {
-			n += float64(v.Lag)
-		}
-		return n
-	})
-	return r
 }

@@ -4,8 +4,8 @@
 //sluice:owns deploy/platform/worker_test.go deploy/platform/worker_bench_test.go deploy/platform/worker_plan_test.go
 //sluice:owns deploy/platform/task_types_test.go
 //sluice:owns deploy/platform/system.go deploy/platform/system_test.go deploy/platform/partition.go
-//sluice:owns deploy/platform/engine.go deploy/platform/api.go deploy/platform/serve.go
-//sluice:owns deploy/platform/serve_test.go deploy/platform/bench_verb.go
+//sluice:owns deploy/platform/engine.go deploy/platform/api.go deploy/platform/serve.go deploy/platform/metrics.go
+//sluice:owns deploy/platform/serve_test.go deploy/platform/bench_verb.go deploy/platform/edge_test.go
 //sluice:owns deploy/platform/bench.go deploy/platform/bench_linux.go deploy/platform/bench_other.go
 //sluice:owns deploy/platform/doctor.go deploy/platform/tenure.go deploy/platform/up.go
 //sluice:owns deploy/platform/verbs.go deploy/platform/verbs_test.go

@@ -27,37 +27,50 @@ func ParseIfMatch(s string, i events.Incarnation) (e commands.Expectation, err e
 	if s == "*" {
 		return commands.Expectation{Exists: true}, nil
 	}
-	e.Versions = []events.Version{}
-	for tag := range strings.SplitSeq(s, ",") {
-		tag = strings.TrimSpace(tag)
-		strong := strings.TrimPrefix(tag, "W/")
-		if len(strong) < 2 || strong[0] != '"' || strong[len(strong)-1] != '"' {
-			return e, Refuse(commands.Malformed, "bad_if_match",
-				fmt.Sprintf(`If-Match is "7", a list of such tags, or *; not %.40s`, tag))
+	for rest := s; ; {
+		tag, left, ok := cutTag(rest)
+		if !ok {
+			return commands.Expectation{}, Refuse(commands.Malformed, "bad_if_match",
+				fmt.Sprintf(`If-Match is "7", a list of such tags, or *; not %.40s`, rest))
 		}
-		v := never
-		if strong == tag {
-			v = versionOf(strong[1:len(strong)-1], i)
+		e.Versions = append(e.Versions, versionOf(tag, i))
+		if left == "" {
+			return e, nil
 		}
-		e.Versions = append(e.Versions, v)
+		rest = left
 	}
-	return e, nil
+}
+
+// cutTag takes the first tag off a list. What is between its quotes may be a comma too.
+func cutTag(s string) (tag, left string, ok bool) {
+	weak := strings.HasPrefix(s, "W/")
+	opaque, quoted := strings.CutPrefix(strings.TrimPrefix(s, "W/"), `"`)
+	opaque, left, closed := strings.Cut(opaque, `"`)
+	if !quoted || !closed || strings.IndexFunc(opaque, func(r rune) bool { return r <= ' ' || r == 0x7f }) >= 0 {
+		return "", "", false
+	}
+	if tag = `"` + opaque + `"`; weak {
+		tag = "W/" + tag
+	}
+	if left = strings.TrimSpace(left); left == "" {
+		return tag, "", true
+	}
+	left, listed := strings.CutPrefix(left, ",")
+	left = strings.TrimSpace(left)
+	return tag, left, listed && left != ""
 }
 
 // never is a version that no stream is at.
 const never events.Version = -1
 
-func versionOf(s string, i events.Incarnation) events.Version {
-	of := events.Incarnation(1)
-	if left, right, dotted := strings.Cut(s, "."); dotted {
-		n, err := strconv.ParseInt(left, 10, 64)
-		if err != nil {
-			return never
-		}
-		of, s = events.Incarnation(n), right
+// versionOf is the version that has exactly this tag.
+func versionOf(tag string, i events.Incarnation) events.Version {
+	digits := strings.Trim(tag, `"`)
+	if _, right, dotted := strings.Cut(digits, "."); dotted {
+		digits = right
 	}
-	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || of != i || v <= 0 {
+	v, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || v <= 0 || ETag(events.Version(v), i) != tag {
 		return never
 	}
 	return events.Version(v)

@@ -4,7 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
@@ -46,17 +51,7 @@ func check(data []byte) error {
 	}
 }
 
-// pointer turns huma's location (body.retry.items[0]) into an RFC 6901 pointer into the body. Names with dots in them
-// are told with what stands before the dot only; none of ours has one.
-func pointer(location string) string {
-	rest, ok := strings.CutPrefix(location, "body")
-	if !ok {
-		return location
-	}
-	return strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(rest)
-}
-
-// onlyKnownQuery refuses query parameters that the operation does not have.
+// onlyKnownQuery refuses query parameters that the operation does not have, and one that is given twice.
 func onlyKnownQuery(api huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		known := map[string]bool{}
@@ -66,19 +61,34 @@ func onlyKnownQuery(api huma.API) func(huma.Context, func(huma.Context)) {
 			}
 		}
 		u := ctx.URL()
-		for name := range u.Query() {
-			if !known[name] {
-				p := problem(400, "unknown_parameter", "there is no query parameter "+name)
-				p.Errors = []commands.Violation{{Code: "unknown_parameter", Pointer: "query." + name, Detail: "remove it"}}
-				writeProblem(api, ctx, p)
-				return
+		query, err := url.ParseQuery(u.RawQuery)
+		if err != nil {
+			writeProblem(api, ctx, problem(http.StatusBadRequest, "malformed", "the query cannot be read: "+err.Error()))
+			return
+		}
+		var vs []commands.Violation
+		for _, name := range slices.Sorted(maps.Keys(query)) {
+			switch {
+			case !known[name]:
+				vs = append(vs, commands.Violation{Code: "unknown_parameter", Pointer: "query." + name, Detail: "remove it"})
+			case len(query[name]) > 1:
+				vs = append(vs, commands.Violation{Code: "repeated_parameter", Pointer: "query." + name, Detail: "give it once"})
+			case !utf8.ValidString(query[name][0]) || strings.ContainsRune(query[name][0], 0):
+				vs = append(vs, commands.Violation{Code: "bad_text", Pointer: "query." + name, Detail: "it is UTF-8 without NUL"})
 			}
+		}
+		if len(vs) > 0 {
+			p := problem(http.StatusBadRequest, vs[0].Code, "the query has what this address does not take")
+			p.Errors = vs
+			writeProblem(api, ctx, p)
+			return
 		}
 		next(ctx)
 	}
 }
 
 func writeProblem(api huma.API, ctx huma.Context, p *Problem) {
+	p.TraceID = requestOf(ctx.Context()).trace
 	ctx.SetHeader("Content-Type", "application/problem+json")
 	ctx.SetStatus(p.Status)
 	_ = api.Marshal(ctx.BodyWriter(), "application/json", p) // whoever does not read it is gone

@@ -4,7 +4,6 @@ package kernel
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"regexp"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/sluice-platform/sluice/commands"
 	"github.com/sluice-platform/sluice/commands/handle"
 	edge "github.com/sluice-platform/sluice/gateways/http"
-	"github.com/sluice-platform/sluice/projections"
 )
 
 // Engine is what the handlers need of the platform.
@@ -22,8 +20,9 @@ type Engine interface {
 	Verify(ctx context.Context) (handle.Report, error)
 	// Backup makes a backup of that name beside the data and returns its folder.
 	Backup(ctx context.Context, name string) (folder string, err error)
-	// Rebuild builds a view anew and swaps it in; projections.ErrNoView for an unknown one.
-	Rebuild(ctx context.Context, view string) error
+	// Rebuild builds a view anew and swaps it in; projections.ErrNoView for an unknown one. progress hears how many of
+	// the log's events it has had; it is called from several goroutines at once.
+	Rebuild(ctx context.Context, view string, progress func(done, total int64)) error
 }
 
 type verifyOutput struct{ Body handle.Report }
@@ -41,17 +40,6 @@ type backupOutput struct {
 	}
 }
 
-type rebuildInput struct {
-	View string `path:"view" maxLength:"128"`
-	Body struct{}
-}
-
-type rebuildOutput struct {
-	Body struct {
-		View string `json:"view"`
-	}
-}
-
 var goodName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // Register adds the routes.
@@ -65,7 +53,7 @@ func Register(api huma.API, e Engine) {
 	}, func(ctx context.Context, _ *struct{}) (*verifyOutput, error) {
 		r, err := e.Verify(ctx)
 		if err != nil {
-			return nil, edge.Refusal(err)
+			return nil, edge.Refusal(ctx, err)
 		}
 		return &verifyOutput{r}, nil
 	})
@@ -81,26 +69,11 @@ func Register(api huma.API, e Engine) {
 		}
 		folder, err := e.Backup(ctx, in.Body.Name)
 		if err != nil {
-			return nil, edge.Refusal(err)
+			return nil, edge.Refusal(ctx, err)
 		}
 		out := &backupOutput{}
 		out.Body.Name, out.Body.Folder = in.Body.Name, folder
 		return out, nil
 	})
-	huma.Register(api, huma.Operation{
-		OperationID: "rebuild-view", Method: http.MethodPost, Path: "/v1/views/{view}/rebuild", Tags: tags,
-		DefaultStatus: http.StatusOK,
-		Summary:       "Build a view anew from the log and swap it in",
-	}, func(ctx context.Context, in *rebuildInput) (*rebuildOutput, error) {
-		err := e.Rebuild(ctx, in.View)
-		if errors.Is(err, projections.ErrNoView) {
-			return nil, edge.Refuse(commands.NotFound, commands.CodeNotFound, "there is no view of that name")
-		}
-		if err != nil {
-			return nil, edge.Refusal(err)
-		}
-		out := &rebuildOutput{}
-		out.Body.View = in.View
-		return out, nil
-	})
+	rebuilds(api, e)
 }

@@ -76,8 +76,10 @@ func Acts(api huma.API, e Engine) {
 }
 
 // metaOf is a person's act: with a key, the same request is carried out once for as long as the stream lasts.
-func metaOf(e Engine, s events.Stream, key, ifMatch, reason string, parts ...any) (m commands.Meta, err error) {
-	m = commands.Meta{Command: e.NewID(), Tenant: tenant, Actor: actor, Reason: reason}
+func metaOf(ctx context.Context, e Engine, s events.Stream, key, ifMatch, reason string,
+	parts ...any,
+) (m commands.Meta, err error) {
+	m = commands.Meta{Command: e.NewID(), Tenant: tenant, Actor: actor, Reason: reason, Trace: edge.Trace(ctx)}
 	if m.Expect, err = edge.ParseIfMatch(ifMatch, e.Incarnation()); err != nil || key == "" {
 		return m, err
 	}
@@ -92,13 +94,13 @@ func act(ctx context.Context, e Engine, s events.Stream, c commands.ExecutionCom
 	if s.Check() != nil {
 		return nil, edge.Refuse(commands.NotFound, commands.CodeNotFound, "there is no such execution")
 	}
-	m, err := metaOf(e, s, key, ifMatch, reason, parts...)
+	m, err := metaOf(ctx, e, s, key, ifMatch, reason, parts...)
 	if err != nil {
 		return nil, err
 	}
 	out, err := e.Do(ctx, s, c, m)
 	if err != nil {
-		return nil, edge.Refusal(err)
+		return nil, edge.Refusal(ctx, err)
 	}
 	return answered(e, out), nil
 }
@@ -110,6 +112,27 @@ func answered(e Engine, out handle.Outcome) *actOutput {
 	}
 }
 
+// expected holds If-Match to the execution that is replayed; what starts is another stream. A key that has started its
+// execution already answers as it did then.
+func expected(ctx context.Context, e Engine, s events.Stream, parent handle.Loaded, m *commands.Meta) error {
+	want := m.Expect
+	m.Expect = commands.Expectation{}
+	if want.Holds(parent.Version) {
+		return nil
+	}
+	l, err := e.Load(ctx, s)
+	if err != nil {
+		return edge.Refusal(ctx, err)
+	}
+	if _, before := l.Keys[m.Command]; before {
+		return nil
+	}
+	stale := commands.Refuse(commands.Stale, commands.CodeVersionMismatch,
+		"the execution is at version %d, not at what If-Match names", parent.Version)
+	stale.Version = parent.Version
+	return edge.Refusal(ctx, stale)
+}
+
 // replay starts a new execution of the same version with the same input; the log links it to its parent.
 func replay(ctx context.Context, e Engine, in *actInput) (*actOutput, error) {
 	l, err := loaded(ctx, e, in.ID)
@@ -118,23 +141,30 @@ func replay(ctx context.Context, e Engine, in *actInput) (*actOutput, error) {
 	}
 	x := l.State.(*execution.State)
 	first, err := e.Recorded(ctx, l.Stream, 0, 1)
-	if err != nil || len(first) == 0 {
-		return nil, edge.Refusal(err)
+	if err != nil {
+		return nil, edge.Refusal(ctx, err)
 	}
-	born, ok := first[0].Event.(events.ExecutionSubmitted)
+	var born events.ExecutionSubmitted
+	ok := len(first) > 0
+	if ok {
+		born, ok = first[0].Event.(events.ExecutionSubmitted)
+	}
 	if !ok {
 		return nil, edge.Refuse(commands.Unavailable, commands.CodeNewerStream, "the execution is of a newer build")
 	}
 	input, err := e.Text(ctx, tenant, born.Input)
 	if err != nil {
-		return nil, edge.Refusal(err)
+		return nil, edge.Refusal(ctx, err)
 	}
 	s := events.StreamOf(execution.Category, tenant, e.NewID().String())
 	if in.Key != "" {
 		s = events.StreamOf(execution.Category, tenant, events.Derive("replay", tenant, in.ID, in.Key).String())
 	}
-	m, err := metaOf(e, s, in.Key, "", in.Body.Reason, "replay", in.ID)
+	m, err := metaOf(ctx, e, s, in.Key, in.IfMatch, in.Body.Reason, "replay", in.ID)
 	if err != nil {
+		return nil, err
+	}
+	if err := expected(ctx, e, s, l, &m); err != nil {
 		return nil, err
 	}
 	m.Cause, m.Correlation = "execution:"+in.ID, l.Correlation
@@ -143,7 +173,7 @@ func replay(ctx context.Context, e Engine, in *actInput) (*actOutput, error) {
 		Class: x.Class(), Labels: born.Labels, Parent: in.ID,
 	}, m)
 	if err != nil {
-		return nil, edge.Refusal(err)
+		return nil, edge.Refusal(ctx, err)
 	}
 	return answered(e, out), nil
 }

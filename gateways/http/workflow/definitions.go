@@ -29,9 +29,11 @@ type publishInput struct {
 }
 
 type publishOutput struct {
-	ETag  string `header:"ETag"`
-	Token string `header:"Sluice-Token"`
-	Body  published
+	Status   int
+	ETag     string `header:"ETag"`
+	Location string `header:"Location"`
+	Token    string `header:"Sluice-Token"`
+	Body     published
 }
 
 type definitionInput struct {
@@ -50,7 +52,7 @@ type definitionOutput struct {
 func Definitions(api huma.API, e Engine) {
 	huma.Register(api, huma.Operation{
 		OperationID: "publish-version", Method: http.MethodPost, Path: "/v1/workflows/{name}/versions",
-		Summary: "Publish a version of a workflow", Description: "The same content is the version that it already is.",
+		Summary: "Publish a version of a workflow", Description: "The same content is the version that it already is: 200.",
 		MaxBodyBytes: definition.BytesMax + 1, DefaultStatus: http.StatusCreated, Tags: []string{"definitions"},
 	}, func(ctx context.Context, in *publishInput) (*publishOutput, error) { return publish(ctx, e, in) })
 	huma.Register(api, huma.Operation{
@@ -84,12 +86,17 @@ func publish(ctx context.Context, e Engine, in *publishInput) (*publishOutput, e
 		return nil, edge.Refuse(commands.Invalid, "invalid_definition",
 			"the definition cannot be run; mend every place named", vs...)
 	}
-	m := commands.Meta{Command: e.NewID(), Tenant: tenant, Actor: actor}
+	m := commands.Meta{Command: e.NewID(), Tenant: tenant, Actor: actor, Trace: edge.Trace(ctx)}
 	n, out, err := e.Publish(ctx, d, m)
 	if err != nil {
-		return nil, edge.Refusal(err)
+		return nil, edge.Refusal(ctx, err)
+	}
+	code := http.StatusCreated
+	if out.Nothing {
+		code = http.StatusOK
 	}
 	return &publishOutput{
+		Status: code, Location: "/v1/workflows/" + d.Workflow + "/versions/" + strconv.FormatInt(n, 10),
 		ETag: edge.ETag(out.Version, e.Incarnation()), Token: e.Token(out),
 		Body: published{Workflow: d.Workflow, Version: n, Hash: d.Hash().String(), Tasks: len(d.Tasks)},
 	}, nil
@@ -106,7 +113,7 @@ func bound(ctx context.Context, e Engine, name string, n int64) (int64, definiti
 	}
 	l, err := e.Load(ctx, s)
 	if err != nil {
-		return 0, definition.Version{}, edge.Refusal(err)
+		return 0, definition.Version{}, edge.Refusal(ctx, err)
 	}
 	d := l.State.(*definition.State)
 	if d.Latest() == 0 {
@@ -137,7 +144,7 @@ func version(ctx context.Context, e Engine, in *definitionInput) (*definitionOut
 	}
 	content, err := e.Content(ctx, tenant, v.Hash)
 	if err != nil {
-		return nil, edge.Refusal(err)
+		return nil, edge.Refusal(ctx, err)
 	}
 	out := &definitionOutput{}
 	out.Body.published = published{Workflow: in.Name, Version: n, Hash: v.Hash.String(), Tasks: int(v.Tasks)}

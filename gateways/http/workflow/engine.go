@@ -23,8 +23,10 @@ type Engine interface {
 	// Start is Do for a stream whose id was just drawn.
 	Start(ctx context.Context, s events.Stream, c commands.Command, m commands.Meta) (handle.Outcome, error)
 	Load(ctx context.Context, s events.Stream) (handle.Loaded, error)
-	// Await waits for the end of an execution, or of ctx.
+	// Await waits for the end of an execution, of ctx, or of the server: then its error is context.Canceled.
 	Await(ctx context.Context, s events.Stream) (handle.Loaded, error)
+	// Stopping is closed when the server stops: whoever follows or waits gets what there is.
+	Stopping() <-chan struct{}
 	// Watch tells of each growth of a stream; ok is false when too many watch.
 	Watch(s events.Stream) (grown <-chan struct{}, end func(), ok bool)
 	// Plan returns a definition's plan.
@@ -37,7 +39,7 @@ type Engine interface {
 	Recorded(ctx context.Context, s events.Stream, after events.Version, max int) ([]events.Recorded, error)
 	// Executions reads a page of the executions view; Counts the counts.
 	Executions(ctx context.Context, q projections.Query) (projections.Page, error)
-	Counts(ctx context.Context, tenant string) (projections.Page, error)
+	Counts(ctx context.Context, q projections.Query) (projections.Page, error)
 	// Seen waits until the views have what a Sluice-Token names, at most two seconds.
 	Seen(ctx context.Context, token string) error
 	// Token names what an outcome has written, for Seen.

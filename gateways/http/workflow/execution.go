@@ -76,21 +76,24 @@ type taskStory struct {
 // historyPage is how many commits one read of a stream asks for.
 const historyPage = 500
 
-// tell reads a stream from its start. Only the tasks from first on, at most a page of them, are kept.
-func tell(ctx context.Context, e Engine, s events.Stream, first int32) (*story, error) {
+// tell reads a stream from its start up to a version. Only the tasks from first on, at most a page of them, are kept.
+func tell(ctx context.Context, e Engine, s events.Stream, to events.Version, first int32) (*story, error) {
 	st := &story{tasks: map[int32]*taskStory{}}
 	for after := events.Version(0); ; {
 		page, err := e.Recorded(ctx, s, after, historyPage)
 		if err != nil {
 			return nil, err
 		}
-		if len(page) == 0 {
+		for i := range page {
+			if page[i].Version > to {
+				return st, nil
+			}
+			st.take(&page[i], first)
+			after = page[i].Version
+		}
+		if len(page) == 0 || after == to {
 			return st, nil
 		}
-		for i := range page {
-			st.take(&page[i], first)
-		}
-		after = page[len(page)-1].Version
 	}
 }
 
@@ -148,7 +151,7 @@ func whole(ctx context.Context, e Engine, l handle.Loaded, outputs bool, first i
 	if err != nil {
 		return nil, err
 	}
-	st, err := tell(ctx, e, l.Stream, first)
+	st, err := tell(ctx, e, l.Stream, l.Version, first)
 	if err != nil {
 		return nil, err
 	}

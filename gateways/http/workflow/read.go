@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -86,7 +87,9 @@ type eventsOutput struct {
 }
 
 type countsOutput struct {
-	Body struct {
+	AsOf       string `header:"Sluice-As-Of" doc:"Position of the view in each partition."`
+	Incomplete int    `header:"Sluice-Incomplete" doc:"Streams that are parked."`
+	Body       struct {
 		Items []count `json:"items"`
 	}
 }
@@ -124,7 +127,7 @@ func loaded(ctx context.Context, e Engine, id string) (handle.Loaded, error) {
 	if s.Check() == nil {
 		l, err := e.Load(ctx, s)
 		if err != nil {
-			return l, edge.Refusal(err)
+			return l, edge.Refusal(ctx, err)
 		}
 		if l.Version > 0 {
 			return l, nil
@@ -135,22 +138,22 @@ func loaded(ctx context.Context, e Engine, id string) (handle.Loaded, error) {
 }
 
 func get(ctx context.Context, e Engine, in *getInput) (*getOutput, error) {
-	first := 0
+	first := int32(0)
 	if in.Tasks != "" {
-		n, err := strconv.Atoi(in.Tasks)
-		if err != nil || n < 0 {
+		n, err := strconv.ParseInt(in.Tasks, 10, 32)
+		if err != nil || n < 0 || n > math.MaxInt32-tasksPage {
 			return nil, badCursor()
 		}
-		first = n
+		first = int32(n)
 	}
 	l, err := loaded(ctx, e, in.ID)
 	if err != nil {
 		return nil, err
 	}
 	version := l.Version
-	x, err := whole(ctx, e, l, in.Include == "outputs", int32(first))
+	x, err := whole(ctx, e, l, in.Include == "outputs", first)
 	if err != nil {
-		return nil, edge.Refusal(err)
+		return nil, edge.Refusal(ctx, err)
 	}
 	return &getOutput{ETag: edge.ETag(version, e.Incarnation()), Body: *x}, nil
 }
@@ -185,15 +188,11 @@ func list(ctx context.Context, e Engine, in *listInput) (*listOutput, error) {
 		return nil, err
 	}
 	if err := e.Seen(ctx, in.Token); err != nil {
-		return nil, edge.Refusal(err)
+		return nil, edge.Refusal(ctx, err)
 	}
 	page, err := e.Executions(ctx, q)
-	if errors.Is(err, projections.ErrNotLive) {
-		return nil, edge.Refuse(commands.Unavailable, "view_not_ready",
-			"the list is being built from the log; ask again in a moment")
-	}
 	if err != nil {
-		return nil, edge.Refusal(err)
+		return nil, unread(ctx, err)
 	}
 	out := &listOutput{AsOf: asOf(page), Incomplete: page.Incomplete}
 	out.Body.Items = []Execution{}
@@ -204,6 +203,15 @@ func list(ctx context.Context, e Engine, in *listInput) (*listOutput, error) {
 		out.Body.NextCursor = cursor(e.Incarnation(), page.Rows[len(page.Rows)-1])
 	}
 	return out, nil
+}
+
+// unread says why a view did not answer.
+func unread(ctx context.Context, err error) error {
+	if errors.Is(err, projections.ErrNotLive) {
+		err = commands.Refuse(commands.Unavailable, "view_not_ready",
+			"the list is being built from the log; ask again in a moment")
+	}
+	return edge.Refusal(ctx, err)
 }
 
 func asOf(p projections.Page) string {
@@ -279,7 +287,7 @@ func history(ctx context.Context, e Engine, in *eventsInput) (*eventsOutput, err
 	}
 	rs, err := e.Recorded(ctx, l.Stream, events.Version(after), in.Limit)
 	if err != nil {
-		return nil, edge.Refusal(err)
+		return nil, edge.Refusal(ctx, err)
 	}
 	out := &eventsOutput{}
 	out.Body.Items = []Fact{}
@@ -309,24 +317,25 @@ func fact(r *events.Recorded, correlation string) Fact {
 }
 
 func counts(ctx context.Context, e Engine) (*countsOutput, error) {
-	page, err := e.Counts(ctx, tenant)
-	if err != nil {
-		return nil, edge.Refusal(err)
-	}
 	out := &countsOutput{}
 	out.Body.Items = []count{}
-	sums := map[[2]string]int64{}
-	var order [][2]string
-	for _, r := range page.Rows {
-		workflow, status, n := r[1].(string), r[2].(string), r[4].(int64)
-		k := [2]string{workflow, status}
-		if _, ok := sums[k]; !ok {
-			order = append(order, k)
+	for after := projections.Row(nil); ; {
+		page, err := e.Counts(ctx, projections.Query{Tenant: tenant, Limit: projections.PageMax, After: after})
+		if err != nil {
+			return nil, unread(ctx, err)
 		}
-		sums[k] += n
+		for _, r := range page.Rows { // by workflow and status; each partition has a row
+			workflow, status, n := r[1].(string), r[2].(string), r[4].(int64)
+			last := len(out.Body.Items) - 1
+			if last < 0 || out.Body.Items[last].Workflow != workflow || out.Body.Items[last].Status != status {
+				out.Body.Items, last = append(out.Body.Items, count{Workflow: workflow, Status: status}), last+1
+			}
+			out.Body.Items[last].Count += n
+		}
+		if !page.More {
+			out.AsOf, out.Incomplete = asOf(page), page.Incomplete
+			return out, nil
+		}
+		after = page.Rows[len(page.Rows)-1]
 	}
-	for _, k := range order {
-		out.Body.Items = append(out.Body.Items, count{k[0], k[1], sums[k]})
-	}
-	return out, nil
 }

@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,10 +12,13 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/sluice-platform/sluice/aggregates/workflow/execution"
+	"github.com/sluice-platform/sluice/commands"
 	"github.com/sluice-platform/sluice/commands/handle"
 	"github.com/sluice-platform/sluice/events"
+	edge "github.com/sluice-platform/sluice/gateways/http"
 )
 
 const (
@@ -22,6 +26,8 @@ const (
 	heartbeatEvery = 15 * time.Second
 	// resumeMax is how many events a reconnect is sent; who is further behind gets a resync instead.
 	resumeMax = 10_000
+	// writeMax is how long a client may take nothing of what is sent to it.
+	writeMax = 30 * time.Second
 )
 
 type streamInput struct {
@@ -34,6 +40,7 @@ func Streams(api huma.API, e Engine) {
 	huma.Register(api, huma.Operation{
 		OperationID: "stream-execution", Method: http.MethodGet, Path: "/v1/executions/{id}/stream",
 		Summary: "Follow an execution's facts as server-sent events", Tags: []string{"executions"},
+		Metadata: edge.Unbounded,
 		Responses: map[string]*huma.Response{"200": {
 			Description: "Messages fact, resync and end.", Content: map[string]*huma.MediaType{"text/event-stream": {}},
 		}, "204": {Description: "The execution has ended, and all of it was sent."}},
@@ -55,10 +62,8 @@ func stream(ctx context.Context, e Engine, in *streamInput) (*huma.StreamRespons
 		return &huma.StreamResponse{Body: func(c huma.Context) { c.SetStatus(http.StatusNoContent) }}, nil
 	}
 	return &huma.StreamResponse{Body: func(c huma.Context) {
-		c.SetHeader("Content-Type", "text/event-stream")
-		c.SetHeader("Cache-Control", "no-store")
-		c.SetHeader("X-Accel-Buffering", "no")
-		f.w = c.BodyWriter()
+		_, w := humago.Unwrap(c)
+		f.w, f.connection = w, http.NewResponseController(w)
 		f.run(c.Context())
 	}}, nil
 }
@@ -68,12 +73,13 @@ func ended(l handle.Loaded) bool { return !l.State.(*execution.State).Open() }
 // EventID is what a client sends back to go on: incarnation and version.
 func EventID(v events.Version, i events.Incarnation) string { return fmt.Sprintf("%d-%d", i, v) }
 
-// ParseEventID reads EventID; ok is false for any other text and for another incarnation's.
+// ParseEventID reads EventID; ok is false for any other text and for another incarnation's, and v
+// then means nothing.
 func ParseEventID(s string, now events.Incarnation) (v events.Version, ok bool) {
-	left, right, dashed := strings.Cut(s, "-")
-	i, err1 := strconv.ParseInt(left, 10, 64)
-	n, err2 := strconv.ParseInt(right, 10, 64)
-	return events.Version(n), dashed && err1 == nil && err2 == nil && n >= 0 && events.Incarnation(i) == now
+	_, right, _ := strings.Cut(s, "-")
+	n, err := strconv.ParseInt(right, 10, 64)
+	v = events.Version(n)
+	return v, err == nil && n >= 0 && EventID(v, now) == s
 }
 
 // follower sends one execution's facts until it ends or the client goes.
@@ -83,16 +89,23 @@ type follower struct {
 	correlation string
 	after       events.Version
 	resync      bool
-	w           io.Writer
+	w           http.ResponseWriter
+	connection  *http.ResponseController
 }
 
 func (f *follower) run(ctx context.Context) {
 	grown, end, ok := f.e.Watch(f.stream)
 	if !ok {
-		_ = f.send("problem", "", map[string]string{"code": "too_many_watchers"})
+		edge.WriteRefusal(ctx, f.w, commands.Refuse(commands.TooMany, "too_many_watchers",
+			"too many follow executions already; ask again in a moment"))
 		return
 	}
 	defer end()
+	f.w.Header().Set("Content-Type", "text/event-stream")
+	f.w.Header().Set("Cache-Control", "no-store")
+	f.w.Header().Set("X-Accel-Buffering", "no")
+	// The connection's next request must not find this one's deadline.
+	defer func() { _ = f.connection.SetWriteDeadline(time.Time{}) }()
 	beat := time.NewTicker(heartbeatEvery)
 	defer beat.Stop()
 	for {
@@ -103,12 +116,13 @@ func (f *follower) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-f.e.Stopping():
+			return
 		case <-grown:
 		case <-beat.C:
-			if _, err := io.WriteString(f.w, ": heartbeat\n\n"); err != nil {
+			if f.write(": heartbeat\n\n") != nil {
 				return
 			}
-			f.flush()
 		}
 	}
 }
@@ -162,13 +176,18 @@ func (f *follower) send(event, id string, data any) error {
 	if id != "" {
 		id = "id: " + id + "\n"
 	}
-	_, err = fmt.Fprintf(f.w, "%sevent: %s\ndata: %s\n\n", id, event, text)
-	f.flush()
-	return err
+	return f.write(fmt.Sprintf("%sevent: %s\ndata: %s\n\n", id, event, text))
 }
 
-func (f *follower) flush() {
-	if w, ok := f.w.(http.Flusher); ok {
-		w.Flush()
+// write sends a text now. A client that takes nothing for writeMax is gone.
+func (f *follower) write(text string) error {
+	// What cannot have a deadline has none: it is no connection.
+	err := f.connection.SetWriteDeadline(time.Now().Add(writeMax))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
 	}
+	if _, err := io.WriteString(f.w, text); err != nil {
+		return err
+	}
+	return f.connection.Flush()
 }

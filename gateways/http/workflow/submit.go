@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/sluice-platform/sluice/aggregates/kernel/duration"
+	names "github.com/sluice-platform/sluice/aggregates/kernel/tenant"
 	"github.com/sluice-platform/sluice/aggregates/workflow/execution"
 	"github.com/sluice-platform/sluice/commands"
 	"github.com/sluice-platform/sluice/events"
@@ -20,10 +24,9 @@ import (
 )
 
 const (
-	waitMax        = 60 * time.Second // of a request that waits for the end
-	correlationMax = 255              // bytes, as case WF-19 says of free keys
-	keyMax         = 255
-	inputMax       = 1 << 20
+	waitMax   = 60 * time.Second // of a request that waits for the end
+	labelsMax = 32
+	inputMax  = 1 << 20
 )
 
 type submitBody struct {
@@ -31,7 +34,7 @@ type submitBody struct {
 	Version     int64             `json:"version,omitempty" minimum:"0" doc:"0: the latest."`
 	Class       string            `json:"class,omitempty" enum:"high,standard,bulk,longrunning"`
 	Labels      map[string]string `json:"labels,omitempty"`
-	Correlation string            `json:"correlation,omitempty" maxLength:"255"`
+	Correlation string            `json:"correlation,omitempty"`
 }
 
 type submitInput struct {
@@ -64,11 +67,11 @@ func submit(ctx context.Context, e Engine, in *submitInput) (*executionOutput, e
 	if err != nil {
 		return nil, err
 	}
-	labels, err := labelsOf(in.Body.Labels)
+	labels, err := freeTexts(in.Body)
 	if err != nil {
 		return nil, err
 	}
-	m := commands.Meta{Tenant: tenant, Actor: actor, Correlation: in.Body.Correlation}
+	m := commands.Meta{Tenant: tenant, Actor: actor, Correlation: in.Body.Correlation, Trace: edge.Trace(ctx)}
 	s := events.StreamOf(execution.Category, tenant, e.NewID().String())
 	do := e.Start
 	if in.Key == "" {
@@ -94,11 +97,16 @@ func submit(ctx context.Context, e Engine, in *submitInput) (*executionOutput, e
 		Class: in.Body.Class, Labels: labels,
 	}, m)
 	if err != nil {
-		return nil, edge.Refusal(err)
+		return nil, edge.Refusal(ctx, err)
 	}
 	answer := &executionOutput{
 		Status: http.StatusAccepted, ETag: edge.ETag(out.Version, e.Incarnation()), Location: "/v1/executions/" + s.ID(),
 		Token: e.Token(out), Body: Execution{ID: s.ID(), Workflow: in.Name, Version: n, Status: "RUNNING"},
+	}
+	if out.Nothing && in.Key != "" { // somebody was faster with the same key, and may have bound another version
+		if answer, _, err = known(ctx, e, s, m); err != nil {
+			return nil, err
+		}
 	}
 	if wait == 0 {
 		return answer, nil
@@ -110,7 +118,7 @@ func submit(ctx context.Context, e Engine, in *submitInput) (*executionOutput, e
 func known(ctx context.Context, e Engine, s events.Stream, m commands.Meta) (*executionOutput, bool, error) {
 	l, err := e.Load(ctx, s)
 	if err != nil {
-		return nil, false, edge.Refusal(err)
+		return nil, false, edge.Refusal(ctx, err)
 	}
 	k, ok := l.Keys[m.Command]
 	if !ok {
@@ -133,15 +141,15 @@ func awaited(ctx context.Context, e Engine, s events.Stream, wait time.Duration,
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	l, err := e.Await(within, s)
-	if err != nil && within.Err() == nil {
-		return nil, edge.Refusal(err)
+	if err != nil && within.Err() == nil && !errors.Is(err, context.Canceled) {
+		return nil, edge.Refusal(ctx, err)
 	}
 	if err != nil || l.State == nil {
 		return answer, nil
 	}
 	x, err := whole(ctx, e, l, true, 0)
 	if err != nil {
-		return nil, edge.Refusal(err)
+		return nil, edge.Refusal(ctx, err)
 	}
 	answer.Status, answer.Body, answer.ETag = http.StatusOK, *x, edge.ETag(l.Version, e.Incarnation())
 	return answer, nil
@@ -158,34 +166,52 @@ func waitOf(s string) (time.Duration, error) {
 	return min(d, waitMax), nil
 }
 
-func labelsOf(m map[string]string) (ls []events.Label, err error) {
-	for name, value := range m {
-		if len(name) > 128 || len(value) > correlationMax || name == "" {
-			return nil, edge.Refuse(commands.Invalid, "bad_label",
-				"a label has a name of at most 128 bytes and a value of at most 255")
-		}
-		ls = append(ls, events.Label{Name: name, Value: value})
+// freeTexts checks what callers may choose freely (case WF-19: by bytes, not characters) and sorts the labels.
+func freeTexts(b submitBody) (ls []events.Label, err error) {
+	var vs []commands.Violation
+	bad := func(pointer, detail string) {
+		vs = append(vs, commands.Violation{Code: "bad_key", Pointer: pointer, Detail: detail})
 	}
-	slices.SortFunc(ls, func(a, b events.Label) int { return strings.Compare(a.Name, b.Name) })
-	if len(ls) > 32 {
-		return nil, edge.Refuse(commands.Invalid, "bad_label", "there may be at most 32 labels")
+	if b.Correlation != "" {
+		if err := names.Key(b.Correlation); err != nil {
+			bad("/correlation", err.Error())
+		}
+	}
+	if len(b.Labels) > labelsMax {
+		bad("/labels", fmt.Sprintf("there may be at most %d", labelsMax))
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Labels)) {
+		if err := names.Key(name); err != nil {
+			bad("/labels", "name: "+err.Error())
+		}
+		if value := b.Labels[name]; value != "" {
+			if err := names.Key(value); err != nil {
+				bad("/labels/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), err.Error())
+			}
+		}
+		ls = append(ls, events.Label{Name: name, Value: b.Labels[name]})
+	}
+	if len(vs) > 0 {
+		return nil, edge.Refuse(commands.Invalid, commands.CodeInvalid,
+			"the request has free texts that are too long or none", vs...)
 	}
 	return ls, nil
 }
 
 // keyed checks an Idempotency-Key and makes the digest of what it stands for: the request as canonical JSON, so that
-// white space and the order of members do not make a difference.
+// white space, escapes and the order of members do not make a difference. Numbers keep their digits: two that one
+// float64 would hold are two.
 func keyed(key string, parts ...any) (commands.Digest, error) {
-	if len(key) > keyMax || strings.IndexFunc(key, func(r rune) bool { return r < 0x21 || r > 0x7e }) >= 0 {
-		return commands.Digest{}, edge.Refuse(commands.Invalid, "bad_idempotency_key",
-			"an Idempotency-Key is 1 to 255 visible ASCII characters")
+	if err := names.HeaderKey(key); err != nil {
+		return commands.Digest{}, edge.Refuse(commands.Invalid, "bad_idempotency_key", "Idempotency-Key: "+err.Error())
 	}
 	text, err := json.Marshal(parts)
 	if err != nil {
-		return commands.Digest{}, edge.Refusal(err)
+		return commands.Digest{}, edge.Refuse(commands.Malformed, "malformed", err.Error())
 	}
 	canonical := jsontext.Value(text)
-	if err := canonical.Compact(jsontext.ReorderRawObjects(true)); err != nil {
+	err = canonical.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
+	if err != nil {
 		return commands.Digest{}, edge.Refuse(commands.Malformed, "malformed", err.Error())
 	}
 	return sha256.Sum256(canonical), nil
